@@ -1,0 +1,52 @@
+"""What a search takes and gives: the types that the command line and the language server share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question and its filters. Filters that stand in the text (`lang:go path:src/ kind:method`) are not in
+    `text` any more; see `server.search.query.parse_query`."""
+
+    text: str
+    limit: int = 10
+    languages: frozenset[str] = field(default_factory=frozenset)
+    paths: tuple[str, ...] = ()
+    """Globs or folder prefixes relative to the workspace folder; one of them has to match."""
+    kinds: frozenset[str] = field(default_factory=frozenset)
+    only: str | None = None
+    """`dense` or `lexical` to rank by one side alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One found unit. Lines count from 0 and `end_line` is inclusive; columns are code points."""
+
+    path: str
+    """Relative to the workspace folder, with `/`."""
+    start_line: int
+    end_line: int
+    selection: tuple[int, int, int]
+    """Where the name stands: line, first column, column after the last."""
+    name: str
+    container: str
+    kind: str
+    language: str
+    score: float
+    """Greater is better; comparable within one answer only."""
+    preview: str
+    """The signature, or the first line that is not blank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    hits: tuple[Hit, ...]
+    pending: int
+    """Files known to be changed and not indexed yet."""
+    indexed: int
+    """Units in the index."""
+    model: str
+    """The id of the model's bundle."""
+    took_ms: float

@@ -1,0 +1,125 @@
+"""Every setting in one place: its default, its check, and where it came from.
+
+Sources, weakest first: the defaults below, environment variables (`MEANING_CACHE_DIR`, `MEANING_MODEL`), the
+editor's `meaning` section or the command line. A bad value never stops anything: it is reported by name and the
+weaker source's value stays.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+DEFAULT_MODEL = "default"
+"""The name of the bundle that ships inside the package."""
+
+
+def default_cache_dir() -> Path:
+    """The user's cache folder for this program, by the platform's convention (not created here)."""
+    if override := os.environ.get("MEANING_CACHE_DIR"):
+        return Path(override).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "meaning-lsp"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "meaning-lsp" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "meaning-lsp"
+
+
+def _default_threads() -> int:
+    """Half of the cores, at least one, at most four: an editor shares this machine with us."""
+    return max(1, min(4, (os.cpu_count() or 2) // 2))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings; immutable, so that a component can keep the value it was given."""
+
+    model: str = field(default_factory=lambda: os.environ.get("MEANING_MODEL") or DEFAULT_MODEL)
+    """`default` (the shipped bundle) or the path of a model bundle."""
+    cache_dir: Path = field(default_factory=default_cache_dir)
+    """Where indexes live, one folder a workspace."""
+    limit: int = 10
+    """Hits of one search, when the request names no number."""
+    threads: int = field(default_factory=_default_threads)
+    """Threads of the model's arithmetic."""
+    max_file_bytes: int = 1_000_000
+    """Larger files are not indexed."""
+    exclude: tuple[str, ...] = ()
+    """Further ignore patterns, in .gitignore syntax, relative to the workspace folder."""
+    workspace_symbol: bool = True
+    """Whether `workspace/symbol` is answered by meaning."""
+
+
+def with_values(base: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """`base` with an editor's values (camelCase keys, as in the `meaning` section) laid over it.
+
+    Returns the settings and one sentence for each value that was refused: its name, what is wrong, what is used.
+    """
+    changed: dict[str, Any] = {}
+    problems: list[str] = []
+    names = {_camel(f.name): f.name for f in fields(Settings)}
+    for key, value in values.items():
+        name = names.get(key)
+        if name is None:
+            problems.append(f"meaning.{key}: no such setting (known: {', '.join(sorted(names))})")
+        elif value is not None:
+            try:
+                changed[name] = _CHECKS[name](value)
+            except ValueError as error:
+                problems.append(f"meaning.{key}: {error}; using {_shown(getattr(base, name))}")
+    return replace(base, **changed), problems
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.title() for part in rest)
+
+
+def _shown(value: object) -> str:
+    return repr(str(value)) if isinstance(value, Path) else repr(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{value!r} is not a non-empty string")
+    return value
+
+
+def _folder(value: Any) -> Path:
+    return Path(_text(value)).expanduser()
+
+
+def _whole(low: int, high: int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"{value!r} is not a whole number from {low} to {high}")
+        return value
+
+    return check
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
+        raise ValueError(f"{value!r} is not a list of patterns")
+    return tuple(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")
+    return value
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "model": _text,
+    "cache_dir": _folder,
+    "limit": _whole(1, 1000),
+    "threads": _whole(1, 256),
+    "max_file_bytes": _whole(1_000, 100_000_000),
+    "exclude": _patterns,
+    "workspace_symbol": _flag,
+}
