@@ -1,0 +1,280 @@
+"""The index of one workspace, kept true: compare the tree with the database, apply what changed."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ..embed.bundle import Bundle
+from ..embed.embedder import Embedder
+from ..settings import Settings
+from ..workspace.discover import FoundFile, discover
+from .folder import LOCK, index_folder, make_index_folder, set_aside
+from .prepare import Embeddable, PreparedFile, stamp
+from .report import IndexReport, Progress
+from .store import DamagedStore, FileRow, Store, StoreError
+from .vectors import VectorIndex, Vectors
+from .version import units_version
+from .workers import Outcome, prepare_all
+
+BATCH_UNITS = 2_000
+"""Units of one transaction: what a kill can cost, and about what one write takes 0.2 s for."""
+
+KEPT_PROBLEMS = 20
+"""Troubles that `status` remembers."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What `status` tells."""
+
+    root: str
+    index: str
+    files: int
+    units: int
+    pending: int
+    model: str
+    problems: tuple[str, ...]
+    """What was wrong lately: damage, unreadable files, a disk that refuses. The newest last."""
+
+
+@dataclass
+class _Plan:
+    """What the tree has that the database has not."""
+
+    changed: list[tuple[FoundFile, FileRow | None]] = field(default_factory=list)
+    removed: list[FileRow] = field(default_factory=list)
+    renewed: set[str] = field(default_factory=set)
+    """Paths whose units get new ids, since vectors of the model come to them only now."""
+
+    @property
+    def size(self) -> int:
+        return len(self.changed) + len(self.removed)
+
+    @cached_property
+    def known(self) -> dict[str, FileRow]:
+        """The changed files that the database has already, by path."""
+        return {row.path: row for _, row in self.changed if row}
+
+
+class Index:
+    """One workspace's files, units, full text and vectors. `open` makes one."""
+
+    def __init__(self, root: Path, folder: Path, store: Store, bundle: Bundle, settings: Settings) -> None:
+        self.root, self.folder, self.store, self.bundle, self.settings = root, folder, store, bundle, settings
+        self.vectors = VectorIndex(store, folder, bundle.id, bundle.dim, settings.threads)
+        self._problems: dict[str, None] = {}
+
+    @classmethod
+    def open(cls, root: Path, bundle: Bundle, settings: Settings, embedder: Embedder | None = None) -> Index:
+        """The index of the folder `root`, empty if there was none. A damaged database is set aside and begun anew.
+
+        `embedder` may be shared between indexes; without one it is made when it is first needed. Raises StoreError.
+        """
+        root = root.resolve()
+        folder = index_folder(settings.cache_dir.absolute(), root)
+        make_index_folder(folder)
+        problem = None
+        try:
+            store = Store.open(folder)
+        except DamagedStore as error:
+            problem = f"{error}; kept as {set_aside(folder).name}, the index is built anew"
+            store = Store.open(folder)
+        index = cls(root, folder, store, bundle, settings)
+        if embedder is not None:
+            index.embedder = embedder
+        if problem:
+            index._note(problem)
+        return index
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The model, loaded when it is first needed. Raises ModelError."""
+        return Embedder(self.bundle, self.settings.threads)
+
+    def close(self) -> None:
+        """Give back the database; a closed index answers nothing any more."""
+        self.store.close()
+
+    # -- reading
+
+    def status(self) -> Status:
+        """Totals and troubles."""
+        totals = self.store.totals()
+        problems = [*self._problems, *([self.vectors.problem] if self.vectors.problem else [])]
+        return Status(
+            str(self.root),
+            str(self.folder),
+            totals.files,
+            totals.units,
+            self.pending(),
+            self.bundle.id,
+            tuple(problems),
+        )
+
+    def pending(self) -> int:
+        """Files known to have changed that are not taken up yet."""
+        return int(self.store.meta("pending") or 0)
+
+    # -- writing
+
+    def update(
+        self,
+        progress: Progress = lambda done, total: None,
+        cancelled: Callable[[], bool] = lambda: False,
+        workers: int = 1,
+        patience: float = 0,
+    ) -> IndexReport:
+        """Make the index equal to the tree on disk.
+
+        Written in batches; what a batch has written stays when the rest is cancelled or killed, and the next update
+        goes on from there. While another process writes, waits up to `patience` seconds, then leaves the work to
+        it. Raises StoreError when the disk refuses, ModelError when the model cannot run.
+        """
+        start = time.monotonic()
+        if self.store.read_only:
+            raise StoreError(f"{self.folder}: the index cannot be written (read-only); choose another folder by --cache-dir")
+        lock = FileLock(self.folder / LOCK, mode=0o600)
+        try:
+            with lock.acquire(timeout=patience):
+                embedded, removed = self._update(progress, cancelled, workers)
+        except Timeout:
+            return self._report(start, 0, 0, self._plan().size)
+        except OSError as error:
+            raise StoreError(f"{self.folder}: cannot write the index ({error.strerror})") from None
+        return self._report(start, embedded, removed, self.pending())
+
+    def _update(self, progress: Progress, cancelled: Callable[[], bool], workers: int) -> tuple[int, int]:
+        try:
+            self._forget_old_units()
+            return self._apply(self._plan(), progress, cancelled, workers)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise StoreError(f"{self.store.path}: cannot write the index ({error})") from None
+            self._note(f"{self.store.path}: {error}; kept as {self._start_over().name}, the index is built anew")
+            self._forget_old_units()
+            return self._apply(self._plan(), progress, cancelled, workers)
+
+    def _forget_old_units(self) -> None:
+        """Units that another version of the parser made are made again; their embeddings wait for equal texts."""
+        if self.store.meta("units version") != units_version():
+            with self.store.transaction():
+                self.store.remove_all()
+                self.store.set_meta("units version", units_version())
+
+    def _start_over(self) -> Path:
+        self.store.close()
+        aside = set_aside(self.folder)
+        self.store = Store.open(self.folder)
+        self.vectors = VectorIndex(self.store, self.folder, self.bundle.id, self.bundle.dim, self.settings.threads)
+        return aside
+
+    def _plan(self) -> _Plan:
+        """Compare stamps; no file's content is read."""
+        known = self.store.files()
+        plan = _Plan(renewed=self.store.stale_files(self.bundle.id))
+        for found in discover(self.root, self.settings, self._unreadable):
+            row = known.pop(found.path, None)
+            fresh = row and (row.size, row.mtime_ns) == (found.size, found.mtime_ns)
+            if not fresh or found.path in plan.renewed:
+                plan.changed.append((found, row))
+        plan.removed = list(known.values())
+        return plan
+
+    def _apply(self, plan: _Plan, progress: Progress, cancelled: Callable[[], bool], workers: int) -> tuple[int, int]:
+        total, done, embedded = plan.size, len(plan.removed), 0
+        if total:
+            progress(0, total)
+        if plan.removed:
+            with self.store.transaction():
+                for row in plan.removed:
+                    self.store.remove(row.id)
+                self.store.set_meta("pending", str(total - done))
+        tasks = [
+            (found, row.digest if row and found.path not in plan.renewed else None) for found, row in plan.changed
+        ]
+        for batch in _batches(prepare_all(self.root, tasks, workers, cancelled)):
+            done += len(batch)
+            embedded += self._write(batch, plan, total - done)
+            progress(done, total)
+        if done == total:
+            self._settle()
+        return embedded, len(plan.removed)
+
+    def _write(self, batch: Sequence[Outcome], plan: _Plan, pending: int) -> int:
+        """One transaction: the batch's files with their vectors. Returns the number of code embeddings computed."""
+        prepared = [outcome for _, outcome in batch if isinstance(outcome, PreparedFile)]
+        code = self._embed(list(chain.from_iterable(file.texts for file in prepared)))
+        paths = self._embed([file.path_text for file in prepared if file.units])
+        known = plan.known
+        with self.store.transaction():
+            for key, vectors in chain(code.items(), paths.items()):
+                self.store.put_embedding(self.bundle.id, key, vectors)
+            for found, outcome in batch:
+                row = known.get(found.path)
+                if row and (isinstance(outcome, OSError) or found.path in plan.renewed):
+                    self.store.remove(row.id)
+                if isinstance(outcome, PreparedFile):
+                    self.store.put(outcome.state, outcome.units)
+                elif isinstance(outcome, OSError):
+                    self._unreadable(found.path, outcome)
+                elif row:
+                    self.store.touch(row.id, found.size, stamp(found))
+            self.store.set_meta("pending", str(pending))
+        return len(code)
+
+    def _embed(self, texts: Sequence[Embeddable]) -> dict[bytes, Vectors]:
+        """The vectors of those texts whose vectors are not known, each text once."""
+        wanted = {text.key: text for text in texts}
+        for key in self.store.embedded(self.bundle.id, wanted):
+            del wanted[key]
+        if not wanted:
+            return {}
+        vectors = self.embedder.embed_code([(text.text, text.breaks) for text in wanted.values()])
+        return dict(zip(wanted, vectors, strict=True))
+
+    def _settle(self) -> None:
+        """The tree is taken up in whole: say so, and let the vectors follow."""
+        if self.pending():  # left by an update that was killed, of files that are gone since
+            with self.store.transaction():
+                self.store.set_meta("pending", "0")
+        try:
+            self.vectors.compact()
+        except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
+            self._note(f"{self.folder}: the vectors stay in memory ({error})")
+
+    def _report(self, start: float, embedded: int, removed: int, pending: int) -> IndexReport:
+        totals = self.store.totals()
+        seconds = round(time.monotonic() - start, 3)
+        return IndexReport(totals.files, totals.units, embedded, totals.units - embedded, removed, seconds, pending)
+
+    # -- troubles
+
+    def _unreadable(self, path: str, error: OSError) -> None:
+        self._note(f"{self.root / path}: not read ({error.strerror or error})")
+
+    def _note(self, problem: str) -> None:
+        self._problems.pop(problem, None)
+        self._problems[problem] = None
+        while len(self._problems) > KEPT_PROBLEMS:
+            del self._problems[next(iter(self._problems))]
+
+
+def _batches(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
+    batch: list[Outcome] = []
+    units = 0
+    for outcome in outcomes:
+        batch.append(outcome)
+        units += 1 + (len(outcome[1].units) if isinstance(outcome[1], PreparedFile) else 0)
+        if units >= BATCH_UNITS:
+            yield batch
+            batch, units = [], 0
+    if batch:
+        yield batch

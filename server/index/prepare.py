@@ -1,0 +1,127 @@
+"""A file -> what the index keeps of it. Pure work on one file, so that worker processes can do it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ..parse import NotText, Unit, decode, language_of, parse
+from ..workspace.discover import FoundFile, content_reason
+from .store import FileState, UnitRow
+from .words import indexed
+
+TEXT_LANGUAGE = "text"
+"""The language of a file that no grammar is for."""
+
+SETTLED_NS = 2_000_000_000
+"""A file that was written less than this before it was read may be written again without a new time stamp (file
+systems count in up to 2 s steps), so its stamp is not trusted."""
+
+UNSETTLED = -1
+"""Stands for the time stamp of such a file: equal to none, so that the next update reads it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddable:
+    """A text to embed: its key, itself, and where it may be split."""
+
+    key: bytes
+    text: str
+    breaks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedFile:
+    """Everything that is stored of a file, but for the vectors."""
+
+    state: FileState
+    path_text: Embeddable
+    units: tuple[UnitRow, ...]
+    texts: tuple[Embeddable, ...]
+    """One for each of `units`, in the same order."""
+
+
+def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> PreparedFile | None:
+    """Read, parse and split one file.
+
+    None if its content is still the one of `known_digest` (only its time stamp changed). A file that cannot be read
+    is as good as deleted: OSError is the caller's to handle.
+    """
+    mtime_ns = stamp(found)
+    data = (root / found.path).read_bytes()
+    digest = _hash(data)
+    if digest == known_digest:
+        return None
+    language, skipped, units = _units(found.path, data)
+    path_text = path_embeddable(found.path)
+    return PreparedFile(
+        FileState(found.path, len(data), mtime_ns, digest, language, skipped, path_text.key),
+        path_text,
+        tuple(_row(unit, language, found.path) for unit in units),
+        tuple(Embeddable(unit_key(unit, language), unit.text, unit.breaks) for unit in units),
+    )
+
+
+def stamp(found: FoundFile) -> int:
+    """The time stamp to remember of a file that is about to be read."""
+    return found.mtime_ns if time.time_ns() - found.mtime_ns > SETTLED_NS else UNSETTLED
+
+
+def _units(path: str, data: bytes) -> tuple[str, str, list[Unit]]:
+    if reason := content_reason(data, path):
+        return TEXT_LANGUAGE, reason, []
+    try:
+        text = decode(data)
+    except NotText as error:
+        return TEXT_LANGUAGE, str(error), []
+    language = language_of(path, text[:200].split("\n", 1)[0])
+    name = language.name if language else TEXT_LANGUAGE
+    return name, "", parse(text, language, PurePosixPath(path).stem)
+
+
+def unit_key(unit: Unit, language: str) -> bytes:
+    """The key of a unit's embedding: 16 bytes of BLAKE2b over its language (which decides where a long text is
+    split) and its text."""
+    return _hash(f"{language}\0{unit.text}".encode("utf-8", "surrogatepass"))
+
+
+def path_embeddable(path: str) -> Embeddable:
+    """The words of a path, to be embedded once for each path and weighed against code."""
+    text = path_words(path)
+    return Embeddable(_hash(f"path\0{text}".encode("utf-8", "surrogatepass")), text, ())
+
+
+def path_words(path: str) -> str:
+    """A path as words: its folders and its stem, without the suffix."""
+    return " ".join(PurePosixPath(path).with_suffix("").parts)
+
+
+def _row(unit: Unit, language: str, path: str) -> UnitRow:
+    return UnitRow(
+        unit_key(unit, language),
+        unit.name,
+        unit.container,
+        unit.kind,
+        unit.start_line,
+        unit.end_line,
+        unit.selection,
+        unit.signature,
+        unit.signature or _first_line(unit.text),
+        (
+            indexed(unit.name),
+            indexed(unit.container),
+            indexed(unit.doc),
+            indexed(path_words(path)),
+            indexed(unit.text),
+        ),
+    )
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()

@@ -1,0 +1,371 @@
+"""The truth: an SQLite database (WAL) with a workspace's files, units, full text and embeddings.
+
+Everything else (the usearch file) is derived from it. Unit ids grow and are never used twice, so that whoever
+follows the database needs only ask for greater ones. Nothing here knows a model, a parser or a file system tree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+APPLICATION_ID = 0x4D4C5350
+"""Stands in the database's header (SQLite's `application_id`): "MLSP"."""
+
+SCHEMA_VERSION = 1
+"""SQLite's `user_version`; raised when a table changes its meaning."""
+
+DATABASE = "index.sqlite"
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+    digest BLOB NOT NULL, language TEXT NOT NULL, skipped TEXT NOT NULL, path_key BLOB NOT NULL);
+CREATE TABLE units (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, key BLOB NOT NULL,
+    name TEXT NOT NULL, container TEXT NOT NULL, kind TEXT NOT NULL, start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL, name_line INTEGER NOT NULL, name_start INTEGER NOT NULL, name_end INTEGER NOT NULL,
+    signature TEXT NOT NULL, preview TEXT NOT NULL);
+CREATE INDEX units_file ON units (file);
+CREATE INDEX units_key ON units (key);
+CREATE INDEX units_name ON units (name COLLATE NOCASE);
+CREATE VIRTUAL TABLE words USING fts5 (name, container, doc, path, body, tokenize = 'unicode61 remove_diacritics 0');
+CREATE TABLE embeddings (model TEXT NOT NULL, key BLOB NOT NULL, vectors BLOB NOT NULL, PRIMARY KEY (model, key))
+    WITHOUT ROWID;
+"""
+
+_CHUNK = 500
+"""Values of one IN list; SQLite's limit of variables was 999 for long."""
+
+
+class StoreError(Exception):
+    """The index cannot be opened or written: one line that says where, why, and what to do."""
+
+
+class DamagedStore(StoreError):
+    """The file is not a sound database."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """What is known of a file: enough to see whether it changed."""
+
+    id: int
+    path: str
+    size: int
+    mtime_ns: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it was when it was read."""
+
+    path: str
+    """Relative to the workspace folder, with `/`."""
+    size: int
+    mtime_ns: int
+    digest: bytes
+    language: str
+    skipped: str
+    """Why the file has no units (binary, generated, …); empty if it is indexed."""
+    path_key: bytes
+    """The key of the path's own embedding."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRow:
+    """A unit as it is stored: `server.parse.Unit` without its text, and the words of its full text."""
+
+    key: bytes
+    """Names the text that is embedded: equal keys, equal vectors."""
+    name: str
+    container: str
+    kind: str
+    start_line: int
+    end_line: int
+    selection: tuple[int, int, int]
+    signature: str
+    preview: str
+    words: tuple[str, str, str, str, str]
+    """Stems of name, container, doc, path and body."""
+
+    def columns(self) -> tuple[Any, ...]:
+        """The values of table `units` from `key` on, in its order."""
+        return (
+            self.key,
+            self.name,
+            self.container,
+            self.kind,
+            self.start_line,
+            self.end_line,
+            *self.selection,
+            self.signature,
+            self.preview,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    files: int
+    units: int
+
+
+class Store:
+    """One connection to one workspace's database. Several may be open, in several processes; one of them writes.
+
+    Safe to share between threads: calls wait for each other.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
+        self._db = connection
+        self.path = path
+        self.read_only = read_only
+        self.lock = threading.RLock()
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """Open or create the database in `folder`, which exists.
+
+        A database on a disk that cannot be written is opened for reading. Raises StoreError for one that cannot be
+        opened, was written by a newer version, or is damaged (`DamagedStore`).
+        """
+        path = folder / DATABASE
+        try:
+            connection = _connect(path)
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"{path}: cannot open the index ({error}); choose another folder by --cache-dir") from None
+        except sqlite3.DatabaseError as error:
+            raise DamagedStore(f"{path}: {error}") from None
+        read_only = bool(connection.execute("PRAGMA query_only").fetchone()[0])
+        return cls(connection, path, read_only)
+
+    def close(self) -> None:
+        """Close the connection; a closed store answers nothing any more."""
+        with self.lock:
+            self._db.close()
+
+    # -- transactions
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Everything inside is written, or nothing is. Raises StoreError when the disk refuses."""
+        with self.lock:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                yield
+                self._db.execute("COMMIT")
+            except BaseException as error:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise StoreError(f"{self.path}: cannot write the index ({error})") from None
+                raise
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All reads inside see one and the same state of the database."""
+        with self.lock:
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("COMMIT")
+
+    def version(self) -> tuple[int, int]:
+        """Changes whenever this database was changed, by this connection or another one."""
+        with self.lock:
+            return self._db.execute("PRAGMA data_version").fetchone()[0], self._db.total_changes
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of one SELECT."""
+        with self.lock:
+            return self._db.execute(sql, values).fetchall()
+
+    def rows_in(self, sql: str, values: Iterable[Any], before: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a SELECT whose `IN (?)` is filled with `values`, after the parameters `before`."""
+        found: list[tuple[Any, ...]] = []
+        every = list(values)
+        for start in range(0, len(every), _CHUNK):
+            chunk = every[start : start + _CHUNK]
+            found += self.rows(sql.replace("IN (?)", f"IN ({','.join('?' * len(chunk))})"), [*before, *chunk])
+        return found
+
+    # -- meta
+
+    def meta(self, key: str) -> str | None:
+        """One remembered value, None if it was never set."""
+        found = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(found[0][0]) if found else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Remember a value; inside of `transaction`."""
+        self._db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value))
+
+    def totals(self) -> Totals:
+        """Files that have units, and units."""
+        [(files,)] = self.rows("SELECT count(*) FROM files WHERE skipped = ''")
+        [(units,)] = self.rows("SELECT count(*) FROM units")
+        return Totals(files, units)
+
+    # -- files and units
+
+    def files(self) -> dict[str, FileRow]:
+        """Every file that was read, by path, those without units too."""
+        return {row[1]: FileRow(*row) for row in self.rows("SELECT id, path, size, mtime_ns, digest FROM files")}
+
+    def touch(self, file: int, size: int, mtime_ns: int) -> None:
+        """The file's content is as it was; only its stamp is new. Inside of `transaction`."""
+        self._db.execute("UPDATE files SET size = ?, mtime_ns = ? WHERE id = ?", (size, mtime_ns, file))
+
+    def remove(self, file: int) -> None:
+        """Forget a file and its units; embeddings stay. Inside of `transaction`."""
+        self._db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM units WHERE file = ?)", (file,))
+        self._db.execute("DELETE FROM units WHERE file = ?", (file,))
+        self._db.execute("DELETE FROM files WHERE id = ?", (file,))
+
+    def remove_all(self) -> None:
+        """Forget all files and units; embeddings stay. Inside of `transaction`."""
+        for table in ("words", "units", "files"):
+            self._db.execute(f"DELETE FROM {table}")
+
+    def put(self, state: FileState, units: Sequence[UnitRow]) -> None:
+        """Remember a file with its units in place of what was known of it. Inside of `transaction`.
+
+        A unit whose text is as before keeps its id, so that its vector and its full text stay as they are.
+        """
+        values = (state.size, state.mtime_ns, state.digest, state.language, state.skipped, state.path_key, state.path)
+        [(file,)] = self._db.execute(
+            "INSERT INTO files (size, mtime_ns, digest, language, skipped, path_key, path) VALUES (?,?,?,?,?,?,?)"
+            " ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
+            " digest = excluded.digest, language = excluded.language, skipped = excluded.skipped RETURNING id",
+            values,
+        ).fetchall()
+        kept: dict[bytes, list[int]] = {}
+        for unit, key in self._db.execute("SELECT id, key FROM units WHERE file = ? ORDER BY id DESC", (file,)):
+            kept.setdefault(key, []).append(unit)
+        for row in units:
+            if same := kept.get(row.key):
+                self._db.execute(
+                    "UPDATE units SET key = ?, name = ?, container = ?, kind = ?, start_line = ?, end_line = ?,"
+                    " name_line = ?, name_start = ?, name_end = ?, signature = ?, preview = ? WHERE id = ?",
+                    (*row.columns(), same.pop()),
+                )
+            else:
+                self._insert(file, row)
+        gone = [(unit,) for ids in kept.values() for unit in ids]
+        self._db.executemany("DELETE FROM words WHERE rowid = ?", gone)
+        self._db.executemany("DELETE FROM units WHERE id = ?", gone)
+
+    def _insert(self, file: int, row: UnitRow) -> None:
+        cursor = self._db.execute(
+            "INSERT INTO units (file, key, name, container, kind, start_line, end_line, name_line, name_start,"
+            " name_end, signature, preview) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+            (file, *row.columns()),
+        )
+        self._db.execute(
+            "INSERT INTO words (rowid, name, container, doc, path, body) VALUES (?,?,?,?,?,?)",
+            (cursor.lastrowid, *row.words),
+        )
+
+    # -- embeddings
+
+    def embedded(self, model: str, keys: Iterable[bytes]) -> set[bytes]:
+        """Those of `keys` whose vectors are known."""
+        return {
+            key for (key,) in self.rows_in("SELECT key FROM embeddings WHERE model = ? AND key IN (?)", keys, (model,))
+        }
+
+    def put_embedding(self, model: str, key: bytes, vectors: npt.NDArray[np.float32]) -> None:
+        """Remember a text's vectors [parts, dim], as float16. Inside of `transaction`."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", (model, key, vectors.astype(np.float16).tobytes())
+        )
+
+    def stale_files(self, model: str) -> set[str]:
+        """Paths of files that have a unit (or a path) without an embedding of `model`."""
+        return {
+            path
+            for (path,) in self.rows(
+                "SELECT DISTINCT f.path FROM files f JOIN units u ON u.file = f.id WHERE NOT EXISTS"
+                " (SELECT 1 FROM embeddings e WHERE e.model = ?1 AND e.key = u.key) OR NOT EXISTS"
+                " (SELECT 1 FROM embeddings e WHERE e.model = ?1 AND e.key = f.path_key)",
+                (model,),
+            )
+        }
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    writable = os.access(path if path.exists() else path.parent, os.W_OK) and os.access(path.parent, os.W_OK)
+    if not writable and path.exists():
+        return _connect_read_only(path)
+    try:
+        return _connect_for_writing(path)
+    except sqlite3.OperationalError:
+        # A read-only mount (or a full disk) shows only when SQLite writes its header or its shared memory.
+        if path.exists() and path.stat().st_size:
+            return _connect_read_only(path)
+        raise
+
+
+def _connect_for_writing(path: Path) -> sqlite3.Connection:
+    # Created by hand first: SQLite's own files take over its mode, and the index is its owner's alone.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        _check_or_create(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA query_only = 1")
+        _check_version(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _check_or_create(db: sqlite3.Connection, path: Path) -> None:
+    db.execute("BEGIN IMMEDIATE")  # two processes may come first at the same time
+    try:
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            for statement in _SCHEMA.split(";\n"):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        _check_version(db, path)
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _check_version(db: sqlite3.Connection, path: Path) -> None:
+    [(application,)] = db.execute("PRAGMA application_id").fetchall()
+    [(version,)] = db.execute("PRAGMA user_version").fetchall()
+    if application != APPLICATION_ID:
+        raise StoreError(f"{path}: a database of another program; move it away, or choose another folder by --cache-dir")
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path}: written by a newer meaning-lsp (format {version}, this one knows {SCHEMA_VERSION});"
+            " upgrade, or choose another folder by --cache-dir"
+        )

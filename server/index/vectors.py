@@ -1,0 +1,236 @@
+"""The vectors of a workspace's units, searchable: a usearch file and a tail.
+
+Derived from the database and nothing else. Most vectors lie in a *main* file, an HNSW graph that is opened
+memory-mapped; those of units that came later form the *tail*, a matrix in memory that is searched exactly. Unit ids
+only grow, so that following the database means to read the units above the greatest known id. Vectors of units that
+are gone stay until the next `compact`; whoever asks drops them, since the database does not know them any more.
+
+One vector is normalise(code + PATH_WEIGHT * path): a function is found by what it does and by where it stands. Both
+parts are embeddings of their own in the database, so a moved file embeds no code again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .store import Store
+
+Vectors = npt.NDArray[np.float32]
+
+PATH_WEIGHT = 0.5
+"""Share of the path's vector in a unit's (fitted on the dev repositories by tests/bench/fit_ranking.py)."""
+
+TAIL_LIMIT = 8_192
+"""Vectors that are searched exactly, without a graph: 2 ms at 256 numbers each. More, and a main file is written."""
+
+MAX_PARTS = 256
+"""Parts of one unit that have a vector; a key of the graph is unit id * MAX_PARTS + part."""
+
+_CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
+"""HNSW: links a node, candidates looked at while adding and while searching."""
+
+_SELECT = (
+    "SELECT u.id, e.vectors, p.vectors FROM units u JOIN files f ON f.id = u.file"
+    " JOIN embeddings e ON e.model = ?1 AND e.key = u.key"
+    " JOIN embeddings p ON p.model = ?1 AND p.key = f.path_key"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Main:
+    """The graph on disk: what it holds and which file it is, as the database remembers it."""
+
+    file: str
+    high: int
+    """Units up to this id are in it."""
+    count: int
+    """Vectors in it."""
+    checksum: int
+    """CRC-32 of the file."""
+
+    def line(self) -> str:
+        """As it stands in the database."""
+        return f"{self.file} {self.high} {self.count} {self.checksum}"
+
+    @classmethod
+    def of(cls, line: str) -> Main:
+        """From `line()`."""
+        file, high, count, checksum = line.split(" ")
+        return cls(file, int(high), int(count), int(checksum))
+
+
+class VectorIndex:
+    """Search by vector over the units of one store under one model. Safe to share between threads."""
+
+    def __init__(self, store: Store, folder: Path, model: str, dim: int, threads: int) -> None:
+        self._store, self._folder, self._model, self._dim, self._threads = store, folder, model, dim, threads
+        self._lock = threading.Lock()
+        self._main: Main | None = None
+        self._graph: Any = None
+        self._tail = _Tail(dim)
+        self._high = 0
+        self.problem: str | None = None
+        """What was wrong with the main file, if it had to be left out."""
+
+    @property
+    def _meta_key(self) -> str:
+        return f"vectors {self._model} {self._dim} {PATH_WEIGHT}"
+
+    def search(self, query: Vectors, count: int) -> list[tuple[int, float]]:
+        """The nearest units to `query` [dim], unit length: (unit id, cosine), best first, a unit once.
+
+        May name units that are gone. Up to `count`, more or fewer.
+        """
+        with self._lock:
+            ids, scores = self._tail.search(query, count)
+            if self._graph is not None:
+                found = self._graph.search(query, count, threads=1)
+                ids = np.concatenate([ids, found.keys.astype(np.int64) // MAX_PARTS])
+                scores = np.concatenate([scores, 1.0 - found.distances])
+        best: dict[int, float] = {}
+        for place in np.argsort(-scores, kind="stable"):
+            best.setdefault(int(ids[place]), float(scores[place]))
+        return list(best.items())[:count]
+
+    def follow(self) -> None:
+        """Take up what the database has that this index has not: units above the greatest known id, and a main file
+        that another process wrote."""
+        with self._lock:
+            line = self._store.meta(self._meta_key)
+            if line is not None and (self._main is None or line != self._main.line()):
+                self._open_main(Main.of(line))
+            rows = self._store.rows(f"{_SELECT} WHERE u.id > ?2 ORDER BY u.id", (self._model, self._high))
+            if rows:
+                self._tail.add(*_matrix(rows, self._dim))
+                self._high = rows[-1][0]
+
+    def compact(self) -> bool:
+        """Write a new main file if the tail has grown too long or most of the main file is dead.
+
+        To be called by the one writer, outside of a transaction. Returns whether it wrote. A full disk is no loss:
+        the tail goes on.
+        """
+        self.follow()
+        held = self._main.count if self._main else 0
+        [(units,)] = self._store.rows("SELECT count(*) FROM units")
+        long_tail = len(self._tail) > max(TAIL_LIMIT, held // 4)
+        mostly_dead = held > TAIL_LIMIT and units < held // 2
+        if not (long_tail or mostly_dead):
+            return False
+        ids, matrix = _matrix(self._store.rows(f"{_SELECT} ORDER BY u.id", (self._model,)), self._dim)
+        graph = self._new_graph()
+        graph.add(_keys(ids), matrix, threads=self._threads)
+        main = self._save(graph, int(ids[-1]) if len(ids) else 0)
+        with self._store.transaction():
+            self._store.set_meta(self._meta_key, main.line())
+        for old in self._folder.glob("vectors-*.usearch*"):
+            if old.name != main.file:
+                with contextlib.suppress(OSError):  # still mapped by another process, on some systems
+                    old.unlink()
+        self.follow()
+        return True
+
+    def _new_graph(self) -> Any:
+        from usearch.index import Index
+
+        return Index(
+            ndim=self._dim,
+            metric="cos",
+            dtype="f16",
+            connectivity=_CONNECTIVITY,
+            expansion_add=_EXPANSION_ADD,
+            expansion_search=_EXPANSION_SEARCH,
+        )
+
+    def _save(self, graph: Any, high: int) -> Main:
+        scratch = self._folder / f"vectors-{os.getpid()}.usearch.tmp"
+        try:
+            graph.save(str(scratch))
+            checksum = _checksum(scratch)
+            main = Main(f"vectors-{high}-{checksum:08x}.usearch", high, len(graph), checksum)
+            with scratch.open("rb+") as written:
+                os.fsync(written.fileno())
+            scratch.chmod(0o600)
+            scratch.replace(self._folder / main.file)
+        except BaseException:
+            scratch.unlink(missing_ok=True)
+            raise
+        return main
+
+    def _open_main(self, main: Main) -> None:
+        """Map the main file; one that is absent or damaged is left out, and everything goes into the tail."""
+        path = self._folder / main.file
+        self._graph, self._main = None, main
+        self._tail = _Tail(self._dim)
+        try:
+            sound = _checksum(path) == main.checksum
+        except OSError:
+            sound = False
+        if sound:
+            graph = self._new_graph()
+            graph.view(str(path))
+            self._graph, self._high, self.problem = graph, main.high, None
+        else:
+            self._high = 0
+            self.problem = f"{path}: absent or damaged; the vectors are read from the database instead"
+
+
+class _Tail:
+    """Unit ids and their vectors in memory, searched exactly."""
+
+    def __init__(self, dim: int) -> None:
+        self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._matrix: Vectors = np.empty((0, dim), np.float32)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, ids: npt.NDArray[np.int64], matrix: Vectors) -> None:
+        self._ids = np.concatenate([self._ids, ids])
+        self._matrix = np.concatenate([self._matrix, matrix])
+
+    def search(self, query: Vectors, count: int) -> tuple[npt.NDArray[np.int64], Vectors]:
+        scores = self._matrix @ query
+        if len(scores) <= count:
+            return self._ids, scores
+        best = np.argpartition(-scores, count)[:count]
+        return self._ids[best], scores[best]
+
+
+def combine(code: Vectors, path: Vectors) -> Vectors:
+    """normalise(code + PATH_WEIGHT * path), row by row; both [n, dim]."""
+    mixed = code + PATH_WEIGHT * path
+    return (mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+
+
+def _matrix(rows: list[tuple[Any, ...]], dim: int) -> tuple[npt.NDArray[np.int64], Vectors]:
+    """Rows of _SELECT as (unit id of each part [n], combined vectors [n, dim])."""
+    parts = [min(len(code) // (2 * dim), MAX_PARTS) for _, code, _ in rows]
+    code = np.frombuffer(b"".join(r[1][: n * 2 * dim] for r, n in zip(rows, parts)), np.float16).reshape(-1, dim)
+    path = np.frombuffer(b"".join(r[2][: 2 * dim] for r in rows), np.float16).reshape(-1, dim)
+    counts = np.array(parts, np.int64)
+    ids = np.repeat(np.array([r[0] for r in rows], np.int64), counts)
+    return ids, combine(code.astype(np.float32), np.repeat(path.astype(np.float32), counts, axis=0))
+
+
+def _keys(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """The graph's keys for ascending unit ids, one for each part."""
+    first = np.searchsorted(ids, ids)
+    return (ids * MAX_PARTS + (np.arange(len(ids)) - first)).astype(np.uint64)
+
+
+def _checksum(path: Path) -> int:
+    value = 0
+    with path.open("rb") as data:
+        while block := data.read(1 << 20):
+            value = zlib.crc32(block, value)
+    return value

@@ -1,0 +1,21 @@
+"""Which code made the units: when it changes, files are read again (embeddings of equal text stay)."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_MAKERS = (_HERE.parent / "parse", _HERE / "words.py", _HERE / "prepare.py")
+
+
+@cache
+def units_version() -> str:
+    """A hash over the sources that turn a file into units and words."""
+    digest = hashlib.blake2b(digest_size=8)
+    for maker in _MAKERS:
+        for file in sorted(maker.rglob("*")) if maker.is_dir() else [maker]:
+            if file.suffix in (".py", ".scm"):
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
