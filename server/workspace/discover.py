@@ -1,0 +1,85 @@
+"""The walk: every file of a workspace that may be worth reading. Opens nothing but ignore files.
+
+Symbolic links are not followed: what one points to inside the workspace is found at its own place, once, and what lies
+outside stays outside; so there are no circles. Only regular files are given, never a pipe, socket or device.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..settings import Settings
+from .builtin import is_data
+from .ignore import Folder, OnProblem, is_text, silent, workspace_folder
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that is not left out, as the walk saw it."""
+
+    path: str
+    """Relative to the workspace folder, with `/`."""
+    size: int
+    """Bytes."""
+    mtime_ns: int
+    ctime_ns: int
+    """Changes with every change of content or name, even where a tool put the old `mtime_ns` back."""
+
+
+def discover(root: Path, settings: Settings, on_problem: OnProblem = silent) -> Iterator[FoundFile]:
+    """The files below `root`: a folder's entries in the order of their names, a folder's content in its place.
+
+    What cannot be looked at is told to `on_problem` and passed over. Raises OSError if that is `root` itself.
+    """
+    entries = _listed(str(root))
+    top = workspace_folder(root, settings, [entry.name for entry in entries], on_problem)
+    waiting = [(top, iter(entries))]
+    while waiting:
+        folder, rest = waiting[-1]
+        for entry in rest:
+            if not is_text(entry.name):
+                on_problem(folder.path + entry.name, "its name is not UTF-8")
+                continue
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    if inside := _entered(folder, entry, on_problem):
+                        waiting.append(inside)
+                        break
+                elif found := _found(folder, entry, settings):
+                    yield found
+            except OSError as error:
+                on_problem(folder.path + entry.name, error.strerror or str(error))
+        else:
+            waiting.pop()
+
+
+def too_large(path: str, size: int, settings: Settings) -> bool:
+    """Whether a file is left out for its size."""
+    return size > settings.max_file_bytes or is_data(path.rpartition("/")[2], size)
+
+
+def _listed(place: str) -> list[os.DirEntry[str]]:
+    with os.scandir(place) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def _entered(
+    folder: Folder, entry: os.DirEntry[str], on_problem: OnProblem
+) -> tuple[Folder, Iterator[os.DirEntry[str]]] | None:
+    if folder.leaves_out(entry.name, is_dir=True):
+        return None
+    entries = _listed(entry.path)
+    inside = folder.enter(entry.name, [inner.name for inner in entries], on_problem)
+    return (inside, iter(entries)) if inside else None
+
+
+def _found(folder: Folder, entry: os.DirEntry[str], settings: Settings) -> FoundFile | None:
+    if not entry.is_file(follow_symlinks=False) or folder.leaves_out(entry.name, is_dir=False):
+        return None
+    status = entry.stat(follow_symlinks=False)
+    if too_large(entry.name, status.st_size, settings):
+        return None
+    return FoundFile(folder.path + entry.name, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
