@@ -40,6 +40,7 @@ CREATE INDEX units_file ON units (file);
 CREATE INDEX units_key ON units (key);
 CREATE INDEX units_name ON units (name COLLATE NOCASE);
 CREATE VIRTUAL TABLE words USING fts5 (name, container, doc, path, body, tokenize = 'unicode61 remove_diacritics 0');
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 CREATE TABLE embeddings (model TEXT NOT NULL, key BLOB NOT NULL, vectors BLOB NOT NULL, PRIMARY KEY (model, key))
     WITHOUT ROWID;
 """

@@ -1,0 +1,348 @@
+"""The command line: `meaning-lsp`, or `python -m server` in a clone.
+
+Exit status: 0 fine; 1 a failure, told in one line on stderr; 2 wrong usage; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import __version__
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .embed.bundle import Bundle
+    from .index.index import Index
+    from .search.answer import Answer, Hit, Query
+    from .search.searcher import Searcher
+
+PROGRAM = "meaning-lsp"
+
+PATIENCE = 60.0
+"""Seconds that a command waits while another process updates the index, before it goes on with what is there."""
+
+MAX_WORKERS = 8
+"""Processes that prepare files; the one that writes could not keep up with more."""
+
+
+class UsageError(Exception):
+    """The command was called wrongly: exit status 2."""
+
+
+class Failure(Exception):
+    """The command could not do what it should: exit status 1."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    try:
+        options = _parser().parse_args(arguments)
+        run: Callable[[argparse.Namespace], int] = options.run
+        return run(options)
+    except UsageError as error:
+        return _complain(str(error), 2)
+    except Failure as error:
+        return _complain(str(error), 1)
+    except KeyboardInterrupt:
+        return _complain("interrupted; what was indexed until now is kept", 130)
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough; nothing more may be written, not even by the interpreter's end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"{PROGRAM}: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    return status
+
+
+# -- what can be typed
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse's, with mistakes told in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM, description="Find code by what it means. Without a command: a language server on stdio."
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.add_argument("--tcp", type=_port, metavar="PORT", help="serve on 127.0.0.1:PORT instead of stdio")
+    parser.set_defaults(run=_serve)
+    commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Parser)
+    search = _command(commands, "search", _search, "answer a question about a folder of code")
+    search.add_argument("query", nargs="?", help="what the code does, or a name; filters may stand in it: lang:go path:src/")
+    search.add_argument("path", nargs="?", help="the workspace folder (default: this one)")
+    search.add_argument("--batch", metavar="FILE", help="instead of QUERY: one query a line (- is stdin), one JSON object a line out")
+    search.add_argument("--limit", type=int, default=Settings().limit, metavar="N", help="hits (default: %(default)s)")
+    search.add_argument("--lang", action="append", default=[], metavar="L", help="only this language (may be repeated)")
+    search.add_argument("--path", dest="globs", action="append", default=[], metavar="GLOB", help="only these paths")
+    search.add_argument("--kind", action="append", default=[], metavar="K", help="only this kind: function, class, …")
+    search.add_argument("--only", choices=("dense", "lexical"), help="rank by vectors alone, or by full text alone")
+    search.add_argument("--no-index", action="store_true", help="search the index as it is, without an update before")
+    index = _command(commands, "index", _index, "bring the index of a folder up to date")
+    status = _command(commands, "status", _status, "tell what the index of a folder holds")
+    for command in (index, status):
+        command.add_argument("path", nargs="?", default=".", help="the workspace folder (default: this one)")
+    return parser
+
+
+def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument("--model", metavar="NAME|DIR", help="the model: default, or a bundle's folder")
+    command.add_argument("--cache-dir", type=Path, metavar="DIR", help="where indexes live")
+    command.set_defaults(run=run)
+    return command
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
+
+
+# -- commands
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from .lsp.server import serve_stdio, serve_tcp
+
+    if options.tcp:
+        serve_tcp(options.tcp, Settings())
+    else:
+        serve_stdio(Settings())
+    return 0
+
+
+def _search(options: argparse.Namespace) -> int:
+    root, queries = _asked(options)
+    with _told_errors():
+        from .search.searcher import Searcher
+
+        with closing(_open(root, options)) as index:
+            if options.no_index:
+                if not index.status().files:
+                    raise Failure(f"{root}: no index yet; search without --no-index, or run `{PROGRAM} index` first")
+            else:
+                _update_for_search(index)
+            return _answer_all(Searcher(index), queries, options)
+
+
+def _asked(options: argparse.Namespace) -> tuple[Path, Iterator[str]]:
+    """The folder and the queries; with --batch the only positional is the folder."""
+    if options.batch is None:
+        if options.query is None:
+            raise UsageError(f"what shall be found? {PROGRAM} search QUERY [PATH]")
+        _query(options.query, options)  # a wrong one is told before any work
+        return _folder(options.path or "."), iter([options.query])
+    if options.path is not None:
+        raise UsageError(f"--batch FILE stands instead of QUERY: {PROGRAM} search --batch FILE [PATH]")
+    return _folder(options.query or "."), iter(_lines(options.batch))
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Failure(f"{file}: {error.strerror}") from None
+    return data.decode("utf-8-sig", "replace").splitlines()
+
+
+def _answer_all(searcher: Searcher, queries: Iterator[str], options: argparse.Namespace) -> int:
+    from .search.query import QueryError
+
+    status = 0
+    for text in queries:
+        try:
+            answer = searcher.search(_query(text, options))
+        except (UsageError, QueryError) as error:
+            # Only in a batch: a line that is no query must not take the others with it.
+            _print(json.dumps({"query": text, "error": str(error)}, ensure_ascii=False))
+            status = 1
+            continue
+        if options.json or options.batch is not None:
+            _print(json.dumps(_as_json(text, answer), ensure_ascii=False))
+        else:
+            _print(_as_text(answer))
+    return status
+
+
+def _query(text: str, options: argparse.Namespace) -> Query:
+    from .search.query import QueryError, parse_query
+
+    try:
+        return parse_query(text, options.limit, options.lang, options.globs, options.kind, options.only)
+    except QueryError as error:
+        raise UsageError(str(error)) from None
+
+
+def _update_for_search(index: Index) -> None:
+    """Bring the index up to date; where that cannot be, say so and search what is there."""
+    from .index.store import StoreError
+
+    try:
+        report = index.update(_Bar(), workers=_workers(), patience=PATIENCE)
+    except StoreError as error:
+        if not index.status().files:
+            raise
+        _complain(f"{error}; searching the index as it is", 0)
+        return
+    for problem in index.status().problems:
+        _complain(problem, 0)
+    if report.pending:
+        _complain(f"another process updates the index; {report.pending} changed files are not in it yet", 0)
+
+
+def _index(options: argparse.Namespace) -> int:
+    root = _folder(options.path)
+    with _told_errors(), closing(_open(root, options)) as index:
+        report = index.update(_Bar(), workers=_workers(), patience=PATIENCE)
+        for problem in index.status().problems:
+            _complain(problem, 0)
+        if options.json:
+            _print(json.dumps(asdict(report)))
+        else:
+            _print(
+                f"{report.files} files, {report.units} units; {report.embedded} embedded, {report.reused} reused,"
+                f" {report.removed} files removed in {report.seconds:.1f} s"
+                + (f"; {report.pending} files are left to another process" if report.pending else "")
+            )
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    root = _folder(options.path)
+    with _told_errors(), closing(_open(root, options)) as index:
+        status = asdict(index.status())
+        if options.json:
+            _print(json.dumps(status, ensure_ascii=False))
+        else:
+            for name, value in status.items():
+                _print(f"{name:9} {'; '.join(value) or 'none' if name == 'problems' else value}")
+    return 0
+
+
+# -- shared by commands
+
+
+def _folder(path: str) -> Path:
+    root = Path(path)
+    try:
+        if not root.exists():
+            raise Failure(f"{path}: no such folder")
+        if not root.is_dir():
+            raise Failure(f"{path}: a file; give the folder that holds it, and --path to search in it alone")
+        next(os.scandir(root), None)
+    except (OSError, ValueError) as error:
+        raise Failure(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    return root.resolve()
+
+
+def _open(root: Path, options: argparse.Namespace) -> Index:
+    from .index.index import Index
+
+    settings = Settings()
+    if options.cache_dir is not None:
+        settings = replace(settings, cache_dir=options.cache_dir)
+    if options.model is not None:
+        settings = replace(settings, model=options.model)
+    return Index.open(root, _bundle(settings.model), settings)
+
+
+def _bundle(model: str) -> Bundle:
+    from .embed.bundle import Bundle, BundleError, resolve_model
+
+    try:
+        folder = resolve_model(model)
+    except BundleError as error:
+        raise UsageError(str(error)) from None
+    return Bundle.load(folder)
+
+
+class _told_errors:  # noqa: N801  (a context manager that reads like a function)
+    """Turns the errors that parts of the server raise for the user into a Failure."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        from .embed.bundle import ModelError
+        from .index.store import StoreError
+
+        if isinstance(error, (ModelError, StoreError)):
+            raise Failure(str(error)) from None
+
+
+def _workers() -> int:
+    return min(os.cpu_count() or 1, MAX_WORKERS)
+
+
+class _Bar:
+    """Progress on stderr while it is a terminal; gone when it is done."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._shown:
+            filled = 30 * done // total
+            line = f"\rindexing {'█' * filled}{'░' * (30 - filled)} {done}/{total} files"
+            sys.stderr.write("\r\x1b[K" if done == total else line)
+            sys.stderr.flush()
+
+
+def _print(text: str) -> None:
+    # A path or a name may hold what the terminal's encoding has not.
+    sys.stdout.buffer.write((text + "\n").encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
+def _as_json(query: str, answer: Answer) -> dict[str, Any]:
+    return {
+        "query": query,
+        "model": answer.model,
+        "took_ms": answer.took_ms,
+        "indexed": answer.indexed,
+        "pending": answer.pending,
+        "hits": [_hit_as_json(hit) for hit in answer.hits],
+    }
+
+
+def _hit_as_json(hit: Hit) -> dict[str, Any]:
+    return {
+        "path": hit.path,
+        "start_line": hit.start_line + 1,
+        "end_line": hit.end_line + 1,
+        "name": hit.name,
+        "container": hit.container,
+        "kind": hit.kind,
+        "language": hit.language,
+        "score": hit.score,
+        "preview": hit.preview,
+    }
+
+
+def _as_text(answer: Answer) -> str:
+    if not answer.hits:
+        return "nothing found" + ("" if answer.indexed else ": the index is empty")
+    return "\n".join(
+        f"{hit.path}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} "
+        f"{f'{hit.container}.' if hit.container else ''}{hit.name}\n    {hit.preview[:120]}"
+        for hit in answer.hits
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+"""Which units may answer a query: the nearest by vector, the best by full text, and those that bear its name.
+
+Each source gives a few hundred of them at most, whatever the size of the index; all else looks at these alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..index.index import Index
+from ..index.vectors import combine
+from ..index.words import query_stems
+
+Vectors = npt.NDArray[np.float32]
+
+DENSE = 250
+"""Candidates by vector."""
+LEXICAL = 250
+"""Candidates by full text."""
+NAMED = 50
+"""Candidates by exact name."""
+
+EXACT_UNITS = 4_000
+"""Up to so many units that pass the filters, their vectors are compared one by one; above, the graph is asked for
+more neighbours than needed and the filter drops some."""
+MAX_NEIGHBOURS = 4_000
+
+POSTINGS = 40_000
+"""Rows that full text may visit for one query: the rarest words go first, and a word that would pass the bound is
+left to the other signals (it is in so many units that it tells little)."""
+
+FIELD_WEIGHTS = (6.0, 2.0, 3.0, 3.0, 1.0)
+"""BM25 weights of name, container, doc, path and body when full text chooses its candidates."""
+
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A unit that may answer, with all that ranking and display need of it."""
+
+    unit: int
+    path: str
+    language: str
+    name: str
+    container: str
+    kind: str
+    start_line: int
+    end_line: int
+    selection: tuple[int, int, int]
+    preview: str
+    key: bytes
+    words: tuple[str, str, str, str, str]
+    """Stems of name, container, doc, path and body, as stored."""
+    code_cosine: float
+    path_cosine: float
+    dense: float
+    """Cosine of the query and the unit's combined vector; of its best part."""
+    lexical: float
+    """BM25 with FIELD_WEIGHTS, 0 if full text did not choose it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A query as full text sees it."""
+
+    weights: dict[str, float]
+    """Stem -> inverse document frequency, the sum is 1. Stems that no unit has are kept: nothing covers them."""
+    rare: tuple[str, ...]
+    """The stems that full text asks for."""
+    identifiers: tuple[str, ...]
+    """Words of the query as typed that may be names."""
+
+
+def terms_of(index: Index, text: str) -> Terms:
+    """The query's stems with their weights in this index."""
+    stems = query_stems(text)
+    [(units,)] = index.store.rows("SELECT count(*) FROM units")
+    counts = dict(index.store.rows_in("SELECT term, doc FROM vocabulary WHERE term IN (?)", stems))
+    frequency = {stem: math.log(1 + (units + 1) / (counts.get(stem, 0) + 0.5)) for stem in stems}
+    total = sum(frequency.values()) or 1.0
+    rare: list[str] = []
+    visited = 0
+    for stem in sorted((s for s in stems if s in counts), key=counts.__getitem__):
+        visited += counts[stem]
+        if visited > POSTINGS and rare:
+            break
+        rare.append(stem)
+    identifiers = tuple(dict.fromkeys(_IDENTIFIER.findall(text)))
+    return Terms({stem: value / total for stem, value in frequency.items()}, tuple(rare), identifiers)
+
+
+def gather(
+    index: Index, terms: Terms, vector: Vectors | None, allowed: frozenset[int] | None, lexical: bool = True
+) -> list[Candidate]:
+    """The candidates of a query, in no order. `vector` [dim] is None when only full text is asked."""
+    scores = _by_text(index, terms, allowed) if lexical else {}
+    chosen = set(scores)
+    if vector is not None:
+        chosen |= _by_vector(index, vector, allowed)
+    if lexical:
+        chosen |= _by_name(index, terms, allowed)
+    return _load(index, chosen, scores, vector)
+
+
+def _by_vector(index: Index, vector: Vectors, allowed: frozenset[int] | None) -> set[int]:
+    if allowed is None:
+        return {unit for unit, _ in index.vectors.search(vector, DENSE)}
+    if len(allowed) <= EXACT_UNITS:
+        found = _cosines(index, allowed, vector)
+        return set(sorted(found, key=lambda unit: -found[unit][2])[:DENSE])
+    [(units,)] = index.store.rows("SELECT count(*) FROM units")
+    count = min(MAX_NEIGHBOURS, math.ceil(2 * DENSE * units / len(allowed)))
+    passed = [unit for unit, _ in index.vectors.search(vector, count) if unit in allowed]
+    return set(passed[:DENSE])
+
+
+def _by_text(index: Index, terms: Terms, allowed: frozenset[int] | None) -> dict[int, float]:
+    if not terms.rare:
+        return {}
+    match = " OR ".join(f'"{stem}"' for stem in terms.rare)
+    # The unary plus keeps SQLite from asking full text once for each allowed id.
+    passes = "" if allowed is None else "AND +rowid IN (SELECT value FROM json_each(?3))"
+    rows = index.store.rows(
+        f"SELECT rowid, bm25(words, {', '.join(map(str, FIELD_WEIGHTS))}) AS score FROM words"
+        f" WHERE words MATCH ?1 {passes} ORDER BY score LIMIT ?2",
+        [match, LEXICAL, *([] if allowed is None else [json.dumps(list(allowed))])],
+    )
+    return {unit: -score for unit, score in rows}
+
+
+def _by_name(index: Index, terms: Terms, allowed: frozenset[int] | None) -> set[int]:
+    found: set[int] = set()
+    for name in terms.identifiers:
+        rows = index.store.rows(f"SELECT id FROM units WHERE name = ? COLLATE NOCASE LIMIT {NAMED}", (name,))
+        found.update(unit for (unit,) in rows if allowed is None or unit in allowed)
+    return found
+
+
+def _load(index: Index, units: Iterable[int], lexical: dict[int, float], vector: Vectors | None) -> list[Candidate]:
+    chosen = list(units)
+    cosines = {} if vector is None else _cosines(index, chosen, vector)
+    rows = index.store.rows_in(
+        "SELECT u.id, f.path, f.language, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line,"
+        " u.name_start, u.name_end, u.preview, u.key, w.name, w.container, w.doc, w.path, w.body"
+        " FROM units u JOIN files f ON f.id = u.file JOIN words w ON w.rowid = u.id WHERE u.id IN (?)",
+        chosen,
+    )
+    return [
+        Candidate(
+            *row[:8], (row[8], row[9], row[10]), row[11], row[12], row[13:18], *cosines.get(row[0], _FAR),
+            lexical.get(row[0], 0.0),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+_FAR = (0.0, 0.0, 0.0)
+
+
+def _cosines(index: Index, units: Iterable[int], vector: Vectors) -> dict[int, tuple[float, float, float]]:
+    """Unit -> cosine with its code, with its path, with both combined; of the part that is best combined."""
+    dim = len(vector)
+    rows = index.store.rows_in(
+        "SELECT u.id, e.vectors, p.vectors FROM units u JOIN files f ON f.id = u.file"
+        " JOIN embeddings e ON e.model = ? AND e.key = u.key"
+        " JOIN embeddings p ON p.model = e.model AND p.key = f.path_key WHERE u.id IN (?)",
+        units,
+        (index.bundle.id,),
+    )
+    if not rows:
+        return {}
+    counts = [len(code) // (2 * dim) for _, code, _ in rows]
+    code = np.frombuffer(b"".join(row[1] for row in rows), np.float16).reshape(-1, dim).astype(np.float32)
+    path = np.frombuffer(b"".join(row[2][: 2 * dim] for row in rows), np.float16).reshape(-1, dim).astype(np.float32)
+    path = np.repeat(path, counts, axis=0)
+    scores = np.stack([code @ vector, path @ vector, combine(code, path) @ vector], axis=1)
+    found: dict[int, tuple[float, float, float]] = {}
+    place = 0
+    for (unit, _, _), count in zip(rows, counts, strict=True):
+        parts = scores[place : place + count]
+        place += count
+        found[unit] = tuple(parts[parts[:, 2].argmax()].tolist())
+    return found

@@ -1,0 +1,69 @@
+"""A ranked candidate -> a hit that is true now: the file may have changed since it was indexed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ..index.prepare import unit_key
+from ..parse import NotText, Unit, decode, language_of, parse
+from .answer import Hit
+from .candidates import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a unit is."""
+
+    start_line: int
+    end_line: int
+    selection: tuple[int, int, int]
+
+
+class Presenter:
+    """Makes the hits of one answer; looks at each file once."""
+
+    def __init__(self, root: Path, stamps: dict[str, tuple[int, int]]) -> None:
+        self._root, self._stamps = root, stamps
+        self._moved: dict[str, dict[bytes, Unit] | None] = {}
+
+    def hit(self, candidate: Candidate, score: float) -> Hit | None:
+        """The hit where it stands in the file as it is now; None if the unit is not there any more."""
+        place = self._place(candidate)
+        if place is None:
+            return None
+        return Hit(
+            candidate.path,
+            place.start_line,
+            place.end_line,
+            place.selection,
+            candidate.name,
+            candidate.container,
+            candidate.kind,
+            candidate.language,
+            round(score, 4),
+            candidate.preview,
+        )
+
+    def _place(self, c: Candidate) -> Place | None:
+        if c.path not in self._moved:
+            self._moved[c.path] = self._reread(c.path)
+        units = self._moved[c.path]
+        if units is None:
+            return Place(c.start_line, c.end_line, c.selection)
+        unit = units.get(c.key)
+        return unit and Place(unit.start_line, unit.end_line, unit.selection)
+
+    def _reread(self, path: str) -> dict[bytes, Unit] | None:
+        """The file's units by key if it changed since it was indexed, else None."""
+        file = self._root / path
+        try:
+            stat = file.stat()
+            if (stat.st_size, stat.st_mtime_ns) == self._stamps.get(path):
+                return None
+            text = decode(file.read_bytes())
+        except (OSError, NotText):
+            return {}
+        language = language_of(path, text[:200].split("\n", 1)[0])
+        name = language.name if language else "text"
+        return {unit_key(unit, name): unit for unit in parse(text, language, PurePosixPath(path).stem)}
