@@ -1,0 +1,233 @@
+"""What the query's matches say: the definitions of a file, with their nesting, and its comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import tree_sitter
+
+from .comments import clean_comment, clean_docstring
+from .grammar import Match
+from .languages import CLASS_NAME, Language
+from .unit import KINDS
+
+CLASS_LIKE = frozenset({"class", "struct", "trait", "interface", "impl", "extension", "object", "enum"})
+FUNCTION_LIKE = frozenset({"function", "method", "constructor", "property", "lambda", "test", "macro"})
+_LAMBDA = "lambda"
+"""A capture of its own: a function without a name of its own that is bound to one. It becomes a `function` where it
+is long enough to be a unit."""
+_DEFINING = frozenset({*KINDS, _LAMBDA})
+
+_MAX_SIGNATURE = 400
+_BODY_OPENS = re.compile(r"[\s{]*(?:=>|->|=|:|\bdo|\bthen)?[\s{]*$")
+_ARGUMENTS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
+_SEPARATORS = re.compile(r"::|->|[:\\/#]")
+
+
+@dataclass(slots=True)
+class Definition:
+    """A definition as the tree has it. Lines count from 0, ends are inclusive; bytes are half-open."""
+
+    kind: str
+    name: str
+    container: str
+    first_line: int
+    """Decorators included, comments above not."""
+    last_line: int
+    first_byte: int
+    last_byte: int
+    selection: tuple[int, int, int]
+    signature: str
+    doc: str
+    parent: Definition | None = field(default=None, repr=False)
+
+    @property
+    def path(self) -> str:
+        """The container of what is defined inside."""
+        return f"{self.container}.{dotted(self.name)}" if self.container else dotted(self.name)
+
+
+@dataclass(slots=True)
+class Comments:
+    """The lines that hold nothing but comments, and those that hold nothing but attributes."""
+
+    by_last_line: dict[int, tuple[int, bytes]]
+    """Of each comment's last line: its first line and its text."""
+    skipped: dict[int, int]
+    """Of each skipped node's last line: its first."""
+
+    def above(self, line: int) -> tuple[int, str]:
+        """The first line of the comments and attributes right above `line`, and what the comments say."""
+        parts: list[bytes] = []
+        while True:
+            if comment := self.by_last_line.get(line - 1):
+                line = comment[0]
+                parts.append(comment[1])
+            elif (line - 1) in self.skipped:
+                line = self.skipped[line - 1]
+            else:
+                break
+        return line, clean_comment(b"\n".join(reversed(parts)).decode("utf-8", "replace")) if parts else ""
+
+
+@dataclass(slots=True)
+class _Found:
+    """All matches that name the same node: the wrapped definition and its wrapper, with and without optional parts."""
+
+    kind: str
+    node: tree_sitter.Node
+    """The largest: with decorators, template parameters and so on."""
+    core: tree_sitter.Node
+    """The smallest: where the signature starts."""
+    captures: dict[str, tree_sitter.Node]
+
+
+def find_definitions(found: Iterable[Match], data: bytes, language: Language) -> list[Definition]:
+    """The definitions in the order of the text, outer before inner, each with its parent."""
+    merged = sorted(_merge(found), key=lambda each: (each.node.start_byte, -each.node.end_byte))
+    enclosing: list[Definition] = []
+    definitions: list[Definition] = []
+    for each in merged:
+        while enclosing and enclosing[-1].last_byte < each.node.end_byte:
+            enclosing.pop()
+        definition = _definition(each, enclosing[-1] if enclosing else None, data, language)
+        enclosing.append(definition)
+        definitions.append(definition)
+    return definitions
+
+
+def find_comments(found: Iterable[Match], data: bytes) -> Comments:
+    """The comments and skipped nodes that have their lines for themselves."""
+    comments: dict[int, tuple[int, bytes]] = {}
+    skipped: dict[int, int] = {}
+    for _, captures in found:
+        if nodes := captures.get("comment"):
+            if lines := _whole_lines(nodes[0], data):
+                comments[lines[1]] = (lines[0], data[nodes[0].start_byte : nodes[0].end_byte])
+        elif (nodes := captures.get("skip")) and (lines := _whole_lines(nodes[0], data)):
+            skipped[lines[1]] = lines[0]
+    return Comments(comments, skipped)
+
+
+def module_docs(found: Iterable[Match], data: bytes) -> dict[int, str]:
+    """Docstrings that belong to no definition, by their first line."""
+    docs: dict[int, str] = {}
+    for _, captures in found:
+        if "doc" in captures and "name" not in captures:
+            node = captures["doc"][0]
+            docs[node.start_point[0]] = clean_docstring(_text(node, data))
+    return docs
+
+
+def dotted(name: str) -> str:
+    """A name as part of a container: its separators become dots, its type arguments go."""
+    if name.isidentifier():
+        return name
+    while (shorter := _ARGUMENTS.sub("", name)) != name:
+        name = shorter
+    return _SEPARATORS.sub(".", name).strip(". &*")
+
+
+def _merge(found: Iterable[Match]) -> list[_Found]:
+    by_name: dict[tuple[int, int], _Found] = {}
+    for _, captures in found:
+        kind = next((capture for capture in captures if capture in _DEFINING), None)
+        if kind is None:
+            continue
+        nodes = {capture: same[0] for capture, same in captures.items()}
+        node = nodes.pop(kind)
+        named = nodes.get("name", node)
+        known = by_name.get((named.start_byte, named.end_byte))
+        if known is None:
+            by_name[named.start_byte, named.end_byte] = _Found(kind, node, node, nodes)
+            continue
+        known.captures = {**nodes, **known.captures}
+        if node.end_byte - node.start_byte > known.node.end_byte - known.node.start_byte:
+            known.kind, known.node = kind, node
+        if node.end_byte - node.start_byte < known.core.end_byte - known.core.start_byte:
+            known.core = node
+    return list(by_name.values())
+
+
+def _definition(found: _Found, parent: Definition | None, data: bytes, language: Language) -> Definition:
+    captures = found.captures
+    name = _name(found, data)
+    container = parent.path if parent else ""
+    if hint := captures.get("container"):
+        container = ".".join(part for part in (container, dotted(_text(hint, data))) if part)
+    doc = captures.get("doc")
+    return Definition(
+        kind=_kind(found.kind, name, parent, container, language),
+        name=name,
+        container=container,
+        first_line=found.node.start_point[0],
+        last_line=_last_line(found.node),
+        first_byte=found.node.start_byte,
+        last_byte=found.node.end_byte,
+        selection=_selection(found, name, data),
+        signature=_signature(found, data),
+        doc=clean_docstring(_text(doc, data)) if doc else "",
+        parent=parent,
+    )
+
+
+def _name(found: _Found, data: bytes) -> str:
+    """The name as written, on one line. What has none (an initializer, a companion object) goes by its first word."""
+    node = found.captures.get("name")
+    if node is None:
+        return re.split(r"\W", _text(found.core, data)[:80], maxsplit=1)[0] or found.kind
+    text = _text(node, data)
+    return " ".join(text.split()).strip("\"'`") or found.kind
+
+
+def _kind(kind: str, name: str, parent: Definition | None, container: str, language: Language) -> str:
+    if kind == "function" and parent and parent.kind in CLASS_LIKE:
+        kind = "method"
+    if kind == "method" and language.constructors:
+        is_class_name = CLASS_NAME in language.constructors and name == container.rpartition(".")[2]
+        if is_class_name or name in language.constructors:
+            return "constructor"
+    return kind
+
+
+def _signature(found: _Found, data: bytes) -> str:
+    """The declaration up to the body, or all of it if the query marks no body."""
+    body = found.captures.get("body")
+    end = body.start_byte if body else min(found.core.end_byte, found.core.start_byte + 4 * _MAX_SIGNATURE)
+    text = data[found.core.start_byte : end].decode("utf-8", "replace")
+    return _BODY_OPENS.sub("", " ".join(text.split()))[:_MAX_SIGNATURE]
+
+
+def _selection(found: _Found, name: str, data: bytes) -> tuple[int, int, int]:
+    """Where the name stands, its first line if it has several."""
+    named = found.captures.get("name")
+    node = named or found.core
+    row, column = node.start_point
+    first = len(data[node.start_byte - column : node.start_byte].decode("utf-8", "replace"))
+    shown = _text(named, data).partition("\n")[0] if named else name
+    return row, first, first + len(shown)
+
+
+def _whole_lines(node: tree_sitter.Node, data: bytes) -> tuple[int, int] | None:
+    """The first and the last line of a node that shares them with nothing else."""
+    column = node.start_point[1]
+    if data[node.start_byte - column : node.start_byte].strip():
+        return None
+    end = node.end_byte
+    if data[end - 1 : end] != b"\n":
+        line_end = data.find(b"\n", end)
+        if data[end : line_end if line_end >= 0 else len(data)].strip():
+            return None
+    return node.start_point[0], _last_line(node)
+
+
+def _last_line(node: tree_sitter.Node) -> int:
+    """The line of the node's last byte: a node that ends with its line's end does not reach into the next."""
+    row, column = node.end_point
+    return row - 1 if column == 0 and row > node.start_point[0] else row
+
+
+def _text(node: tree_sitter.Node, data: bytes) -> str:
+    return data[node.start_byte : node.end_byte].decode("utf-8", "replace")

@@ -1,0 +1,83 @@
+"""Grammars and queries, loaded when first needed, and parsing within bounds."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import tree_sitter
+
+from .languages import Language
+
+Match = tuple[int, dict[str, list[tree_sitter.Node]]]
+
+MAX_BYTES = 8_000_000
+"""Larger texts are not parsed."""
+MAX_SECONDS = 2.0
+"""CPU time for a parse. A megabyte of sane code takes a tenth of it; CPU time, not the wall clock, so that a busy
+machine does not change the outcome."""
+_SMALL_BYTES = 64_000
+"""Up to here not even a hostile text takes long, and the parse is not watched: watching costs a third."""
+_WIDE_ERROR = 20_000
+
+_QUERIES = Path(__file__).parent / "queries"
+
+
+class TooHardError(Exception):
+    """The grammar did not get through the text within its bounds."""
+
+
+@cache
+def _grammar(language: Language) -> tree_sitter.Language:
+    assert language.grammar is not None
+    module, function = language.grammar
+    return tree_sitter.Language(getattr(import_module(module), function)())
+
+
+@cache
+def _query(language: Language) -> tree_sitter.Query:
+    parts = [(_QUERIES / f"{name}.scm").read_text(encoding="utf-8") for name in language.queries]
+    parts += [f"({node_type}) @comment" for node_type in language.comments]
+    parts += [f"({node_type}) @skip" for node_type in language.skipped]
+    query: tree_sitter.Query = tree_sitter.Query(_grammar(language), "\n".join(parts))
+    return query
+
+
+def parse_tree(data: bytes, language: Language) -> tree_sitter.Tree:
+    """The syntax tree of a UTF-8 text. Raises TooHardError."""
+    parser = tree_sitter.Parser(_grammar(language))
+    if len(data) <= _SMALL_BYTES:
+        return parser.parse(data)
+    if len(data) > MAX_BYTES:
+        raise TooHardError(f"{len(data)} bytes, more than {MAX_BYTES}")
+    end = time.thread_time() + MAX_SECONDS
+    try:
+        tree = parser.parse(
+            lambda offset, _point: data[offset : offset + _SMALL_BYTES],
+            progress_callback=lambda _offset, _has_error: time.thread_time() > end,
+        )
+    except ValueError:
+        raise TooHardError(f"the parse takes more than {MAX_SECONDS} s") from None
+    if _has_wide_error(tree.root_node):
+        raise TooHardError(f"an error of more than {_WIDE_ERROR} tokens")
+    # Only a tree parsed from bytes knows its text, which predicates need; parsing again over the old tree is cheap.
+    return parser.parse(data, tree)
+
+
+def matches(tree: tree_sitter.Tree, language: Language) -> list[Match]:
+    """What the language's query finds in the tree."""
+    return tree_sitter.QueryCursor(_query(language)).matches(tree.root_node)
+
+
+def _has_wide_error(root: tree_sitter.Node) -> bool:
+    """Whether an error node has so many tokens that a query, quadratic in these, would take seconds. (The binding can
+    watch a query too, but crashes when it does: tree-sitter 0.26.1.)"""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if node.is_error and node.child_count > _WIDE_ERROR:
+            return True
+        todo += [child for child in node.children if child.has_error]
+    return False
