@@ -6,6 +6,7 @@ outside stays outside; so there are no circles. Only regular files are given, ne
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ from pathlib import Path
 
 from ..settings import Settings
 from .builtin import is_data
+from .content import content_reason
 from .ignore import Folder, OnProblem, is_text, silent, workspace_folder
+
+__all__ = ["FoundFile", "content_reason", "discover", "too_large"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ def discover(root: Path, settings: Settings, on_problem: OnProblem = silent) -> 
         folder, rest = waiting[-1]
         for entry in rest:
             if not is_text(entry.name):
-                on_problem(folder.path + entry.name, "its name is not UTF-8")
+                on_problem(folder.path + entry.name, OSError(errno.EILSEQ, "the name is not UTF-8"))
                 continue
             try:
                 if entry.is_dir(follow_symlinks=False):
@@ -51,7 +55,7 @@ def discover(root: Path, settings: Settings, on_problem: OnProblem = silent) -> 
                 elif found := _found(folder, entry, settings):
                     yield found
             except OSError as error:
-                on_problem(folder.path + entry.name, error.strerror or str(error))
+                on_problem(folder.path + entry.name, error)
         else:
             waiting.pop()
 

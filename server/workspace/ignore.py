@@ -21,11 +21,11 @@ from .gitignore import Patterns
 
 _CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
 
-OnProblem = Callable[[str, str], None]
-"""Told the path of something that was passed over, and why."""
+OnProblem = Callable[[str, OSError], None]
+"""Told what was passed over, and why: a path relative to the workspace folder, or an absolute one."""
 
 
-def silent(path: str, reason: str) -> None:
+def silent(path: str, error: OSError) -> None:
     """An `OnProblem` for who does not ask."""
 
 
@@ -185,7 +185,7 @@ def _below_repository(root: Path, on_problem: OnProblem) -> Folder | None:
         try:
             folder = folder.with_files(_names(folder.place), on_problem)
         except OSError as error:
-            on_problem(str(folder.place), error.strerror or str(error))
+            on_problem(str(folder.place), error)
         if folder.hides(name):
             return None
         folder = replace(folder, place=folder.place / name, prefix=f"{folder.prefix}{name}/")
@@ -207,7 +207,7 @@ def _scopes(file: Path, above: int, on_problem: OnProblem) -> _Scopes:
     except FileNotFoundError:
         return ()
     except OSError as error:
-        on_problem(str(file), error.strerror or str(error))
+        on_problem(str(file), error)
         return ()
     return (_Scope(patterns, above),) if patterns else ()
 
