@@ -83,9 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=_serve)
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Parser)
     search = _command(commands, "search", _search, "answer a question about a folder of code")
-    search.add_argument("query", nargs="?", help="what the code does, or a name; filters may stand in it: lang:go path:src/")
+    search.add_argument("query", nargs="?", help="what the code does, or a name; may hold filters: lang:go path:src/")
     search.add_argument("path", nargs="?", help="the workspace folder (default: this one)")
-    search.add_argument("--batch", metavar="FILE", help="instead of QUERY: one query a line (- is stdin), one JSON object a line out")
+    search.add_argument(
+        "--batch", metavar="FILE", help="instead of QUERY: one query a line (- is stdin), one JSON object a line out"
+    )
     search.add_argument("--limit", type=int, default=Settings().limit, metavar="N", help="hits (default: %(default)s)")
     search.add_argument("--lang", action="append", default=[], metavar="L", help="only this language (may be repeated)")
     search.add_argument("--path", dest="globs", action="append", default=[], metavar="GLOB", help="only these paths")
@@ -200,18 +202,23 @@ def _update_for_search(index: Index) -> None:
             raise
         _complain(f"{error}; searching the index as it is", 0)
         return
-    for problem in index.status().problems:
-        _complain(problem, 0)
+    _tell_problems(index)
     if report.pending:
         _complain(f"another process updates the index; {report.pending} changed files are not in it yet", 0)
+
+
+def _tell_problems(index: Index) -> None:
+    """One line, however much was wrong: the last trouble, and how many there are beside it."""
+    if problems := index.status().problems:
+        more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
+        _complain(f"{problems[-1]}{more}", 0)
 
 
 def _index(options: argparse.Namespace) -> int:
     root = _folder(options.path)
     with _told_errors(), closing(_open(root, options)) as index:
         report = index.update(_Bar(), workers=_workers(), patience=PATIENCE)
-        for problem in index.status().problems:
-            _complain(problem, 0)
+        _tell_problems(index)
         if options.json:
             _print(json.dumps(asdict(report)))
         else:

@@ -17,7 +17,7 @@ from ..embed.embedder import Embedder
 from ..settings import Settings
 from ..workspace.discover import FoundFile, discover
 from .folder import LOCK, index_folder, make_index_folder, set_aside
-from .prepare import Embeddable, PreparedFile, stamp
+from .prepare import Embeddable, PreparedFile, Unreadable, stamp
 from .report import IndexReport, Progress
 from .store import DamagedStore, FileRow, Store, StoreError
 from .vectors import VectorIndex, Vectors
@@ -127,7 +127,7 @@ class Index:
 
     def update(
         self,
-        progress: Progress = lambda done, total: None,
+        progress: Progress = lambda *_: None,
         cancelled: Callable[[], bool] = lambda: False,
         workers: int = 1,
         patience: float = 0,
@@ -140,15 +140,18 @@ class Index:
         """
         start = time.monotonic()
         if self.store.read_only:
-            raise StoreError(f"{self.folder}: the index cannot be written (read-only); choose another folder by --cache-dir")
+            raise StoreError(f"{self.folder}: the index is read-only; choose another folder by --cache-dir")
         lock = FileLock(self.folder / LOCK, mode=0o600)
         try:
-            with lock.acquire(timeout=patience):
-                embedded, removed = self._update(progress, cancelled, workers)
+            lock.acquire(timeout=patience)
         except Timeout:
             return self._report(start, 0, 0, self._plan().size)
         except OSError as error:
             raise StoreError(f"{self.folder}: cannot write the index ({error.strerror})") from None
+        try:
+            embedded, removed = self._update(progress, cancelled, workers)
+        finally:
+            lock.release()
         return self._report(start, embedded, removed, self.pending())
 
     def _update(self, progress: Progress, cancelled: Callable[[], bool], workers: int) -> tuple[int, int]:
@@ -180,7 +183,7 @@ class Index:
         """Compare stamps; no file's content is read."""
         known = self.store.files()
         plan = _Plan(renewed=self.store.stale_files(self.bundle.id))
-        for found in discover(self.root, self.settings, self._unreadable):
+        for found in discover(self.root, self.settings, self._passed_over):
             row = known.pop(found.path, None)
             fresh = row and (row.size, row.mtime_ns) == (found.size, found.mtime_ns)
             if not fresh or found.path in plan.renewed:
@@ -197,9 +200,7 @@ class Index:
                 for row in plan.removed:
                     self.store.remove(row.id)
                 self.store.set_meta("pending", str(total - done))
-        tasks = [
-            (found, row.digest if row and found.path not in plan.renewed else None) for found, row in plan.changed
-        ]
+        tasks = [(found, row.digest if row and found.path not in plan.renewed else None) for found, row in plan.changed]
         for batch in _batches(prepare_all(self.root, tasks, workers, cancelled)):
             done += len(batch)
             embedded += self._write(batch, plan, total - done)
@@ -219,12 +220,12 @@ class Index:
                 self.store.put_embedding(self.bundle.id, key, vectors)
             for found, outcome in batch:
                 row = known.get(found.path)
-                if row and (isinstance(outcome, OSError) or found.path in plan.renewed):
+                if row and (isinstance(outcome, Unreadable) or found.path in plan.renewed):
                     self.store.remove(row.id)
                 if isinstance(outcome, PreparedFile):
                     self.store.put(outcome.state, outcome.units)
-                elif isinstance(outcome, OSError):
-                    self._unreadable(found.path, outcome)
+                elif isinstance(outcome, Unreadable):
+                    self._note(f"{self.root / found.path}: not read ({outcome.reason})")
                 elif row:
                     self.store.touch(row.id, found.size, stamp(found))
             self.store.set_meta("pending", str(pending))
@@ -257,7 +258,7 @@ class Index:
 
     # -- troubles
 
-    def _unreadable(self, path: str, error: OSError) -> None:
+    def _passed_over(self, path: str, error: OSError) -> None:
         self._note(f"{self.root / path}: not read ({error.strerror or error})")
 
     def _note(self, problem: str) -> None:

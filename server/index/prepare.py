@@ -43,14 +43,23 @@ class PreparedFile:
     """One for each of `units`, in the same order."""
 
 
-def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> PreparedFile | None:
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that cannot be read (any more), and why."""
+
+    reason: str
+
+
+def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> PreparedFile | Unreadable | None:
     """Read, parse and split one file.
 
-    None if its content is still the one of `known_digest` (only its time stamp changed). A file that cannot be read
-    is as good as deleted: OSError is the caller's to handle.
+    None if its content is still the one of `known_digest` (only its time stamp changed).
     """
     mtime_ns = stamp(found)
-    data = (root / found.path).read_bytes()
+    try:
+        data = (root / found.path).read_bytes()
+    except OSError as error:
+        return Unreadable(error.strerror or str(error))
     digest = _hash(data)
     if digest == known_digest:
         return None

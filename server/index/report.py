@@ -28,4 +28,5 @@ class IndexReport:
 class Progress(Protocol):
     """Called from the indexing thread as files are done."""
 
-    def __call__(self, done: int, total: int) -> None: ...
+    def __call__(self, done: int, total: int) -> None:
+        """So many files of so many are done."""

@@ -118,6 +118,8 @@ class UnitRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
+    """How much is in an index."""
+
     files: int
     units: int
 
@@ -211,7 +213,7 @@ class Store:
 
     def set_meta(self, key: str, value: str) -> None:
         """Remember a value; inside of `transaction`."""
-        self._db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value))
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def totals(self) -> Totals:
         """Files that have units, and units."""
@@ -335,7 +337,8 @@ def _connect_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    uri = f"{path.absolute().as_uri()}?immutable=1"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA query_only = 1")
         _check_version(db, path)
@@ -364,7 +367,7 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
     [(application,)] = db.execute("PRAGMA application_id").fetchall()
     [(version,)] = db.execute("PRAGMA user_version").fetchall()
     if application != APPLICATION_ID:
-        raise StoreError(f"{path}: a database of another program; move it away, or choose another folder by --cache-dir")
+        raise StoreError(f"{path}: another program's database; move it away, or choose another folder by --cache-dir")
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"{path}: written by a newer meaning-lsp (format {version}, this one knows {SCHEMA_VERSION});"

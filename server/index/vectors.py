@@ -208,16 +208,17 @@ class _Tail:
 
 def combine(code: Vectors, path: Vectors) -> Vectors:
     """normalise(code + PATH_WEIGHT * path), row by row; both [n, dim]."""
-    mixed = code + PATH_WEIGHT * path
-    return (mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    mixed = code + np.float32(PATH_WEIGHT) * path
+    mixed /= np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)
+    return mixed
 
 
 def _matrix(rows: list[tuple[Any, ...]], dim: int) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Rows of _SELECT as (unit id of each part [n], combined vectors [n, dim])."""
-    parts = [min(len(code) // (2 * dim), MAX_PARTS) for _, code, _ in rows]
-    code = np.frombuffer(b"".join(r[1][: n * 2 * dim] for r, n in zip(rows, parts)), np.float16).reshape(-1, dim)
+    blobs = [code[: MAX_PARTS * 2 * dim] for _, code, _ in rows]
+    code = np.frombuffer(b"".join(blobs), np.float16).reshape(-1, dim)
     path = np.frombuffer(b"".join(r[2][: 2 * dim] for r in rows), np.float16).reshape(-1, dim)
-    counts = np.array(parts, np.int64)
+    counts = np.array([len(blob) // (2 * dim) for blob in blobs], np.int64)
     ids = np.repeat(np.array([r[0] for r in rows], np.int64), counts)
     return ids, combine(code.astype(np.float32), np.repeat(path.astype(np.float32), counts, axis=0))
 

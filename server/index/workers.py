@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..workspace.discover import FoundFile
-from .prepare import PreparedFile, prepare
+from .prepare import PreparedFile, Unreadable, prepare
 
 Task: TypeAlias = tuple[FoundFile, bytes | None]
 """A file, and the digest of the content that is known of it."""
 
-Outcome: TypeAlias = tuple[FoundFile, PreparedFile | OSError | None]
-"""A file, and what `prepare` made of it: None if its content did not change, or why it cannot be read."""
+Outcome: TypeAlias = tuple[FoundFile, PreparedFile | Unreadable | None]
+"""A file, and what `prepare` made of it: None if its content did not change."""
 
 WORTH_PROCESSES = 2_000_000
 """Bytes to prepare from which starting processes pays: they take about 0.4 s to be there."""
@@ -82,10 +82,7 @@ def _prepare_chunk(root: Path, chunk: list[Task]) -> list[Outcome]:
 
 def _prepare_one(root: Path, task: Task) -> Outcome:
     found, known_digest = task
-    try:
-        return found, prepare(root, found, known_digest)
-    except OSError as error:
-        return found, error
+    return found, prepare(root, found, known_digest)
 
 
 def _start_worker() -> None:

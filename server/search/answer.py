@@ -42,6 +42,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """Hits, best first, and how far they can be relied on."""
+
     hits: tuple[Hit, ...]
     pending: int
     """Files known to be changed and not indexed yet."""

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -153,13 +154,16 @@ def _load(index: Index, units: Iterable[int], lexical: dict[int, float], vector:
         " FROM units u JOIN files f ON f.id = u.file JOIN words w ON w.rowid = u.id WHERE u.id IN (?)",
         chosen,
     )
-    return [
-        Candidate(
-            *row[:8], (row[8], row[9], row[10]), row[11], row[12], row[13:18], *cosines.get(row[0], _FAR),
-            lexical.get(row[0], 0.0),
-        )
-        for row in rows
-    ]  # fmt: skip
+    return [_candidate(row, cosines.get(row[0], _FAR), lexical.get(row[0], 0.0)) for row in rows]
+
+
+def _candidate(row: tuple[Any, ...], cosines: tuple[float, float, float], lexical: float) -> Candidate:
+    unit, path, language, name, container, kind, start_line, end_line, *rest = row
+    line, first, last, preview, key, *words = rest
+    return Candidate(
+        unit, path, language, name, container, kind, start_line, end_line, (line, first, last), preview, key,
+        (words[0], words[1], words[2], words[3], words[4]), *cosines, lexical,
+    )  # fmt: skip
 
 
 _FAR = (0.0, 0.0, 0.0)

@@ -56,10 +56,12 @@ FILE_BEST = 3
 
 _TEST = re.compile(
     r"(^|/)(tests?|testing|specs?|__tests__|testdata|fixtures?|mocks?|__mocks__|e2e|bench(marks?)?)/"
-    r"|(^|/)(test_[^/]*|conftest\.py$|[^/]*[_.-](test|tests|spec|bench|mock)\.[^/]+$|[^/]*Tests?\.[a-z]+$|[^/]*Spec\.[a-z]+$)"
+    r"|(^|/)(test_[^/]*|conftest\.py$|[^/]*[_.-](test|tests|spec|bench|mock)\.[^/]+$|[^/]*(Test|Tests|Spec)\.[a-z]+$)"
 )
 _EXAMPLE = re.compile(r"(^|/)(examples?|samples?|demos?|docs?|tutorials?|playground|snippets)/", re.IGNORECASE)
-_VENDORED = re.compile(r"(^|/)(vendor|vendored|third[_-]?party|3rdparty|external|extern|deps|_vendor|contrib)/", re.IGNORECASE)
+_VENDORED = re.compile(
+    r"(^|/)(vendor|vendored|third[_-]?party|3rdparty|external|extern|deps|_vendor|contrib)/", re.IGNORECASE
+)
 _DECLARATION = re.compile(r"\.(d\.[cm]?ts|pyi|h|hh|hpp|hxx|mli|hs-boot)$")
 
 

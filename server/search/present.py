@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ..index.prepare import unit_key
+from ..index.prepare import TEXT_LANGUAGE, unit_key
 from ..parse import NotText, Unit, decode, language_of, parse
 from .answer import Hit
 from .candidates import Candidate
@@ -52,7 +52,7 @@ class Presenter:
         if units is None:
             return Place(c.start_line, c.end_line, c.selection)
         unit = units.get(c.key)
-        return unit and Place(unit.start_line, unit.end_line, unit.selection)
+        return Place(unit.start_line, unit.end_line, unit.selection) if unit else None
 
     def _reread(self, path: str) -> dict[bytes, Unit] | None:
         """The file's units by key if it changed since it was indexed, else None."""
@@ -65,5 +65,5 @@ class Presenter:
         except (OSError, NotText):
             return {}
         language = language_of(path, text[:200].split("\n", 1)[0])
-        name = language.name if language else "text"
+        name = language.name if language else TEXT_LANGUAGE
         return {unit_key(unit, name): unit for unit in parse(text, language, PurePosixPath(path).stem)}

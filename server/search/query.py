@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from ..index.prepare import TEXT_LANGUAGE
 from ..parse import KINDS, LANGUAGES, language_of
 from .answer import Query
 
@@ -13,6 +14,8 @@ MAX_QUERY = 10_000
 """Characters of a query that are looked at: a whole pasted function, not a whole pasted file."""
 
 MAX_LIMIT = 1_000
+
+_LANGUAGE_NAMES = frozenset(language.name for language in LANGUAGES) | {TEXT_LANGUAGE}
 
 _FILTER = re.compile(r'(?:^|(?<=\s))(lang|path|kind):("[^"]*"|\S*)(?=\s|$)')
 
@@ -55,11 +58,11 @@ def parse_query(
 
 def _language(name: str) -> str:
     lowered = name.lower()
-    if lowered in LANGUAGES or lowered == "text":
+    if lowered in _LANGUAGE_NAMES:
         return lowered
     by_suffix = language_of(f"x.{lowered}")
     if by_suffix is None:
-        raise QueryError(_unknown("language", name, [*LANGUAGES, "text"]))
+        raise QueryError(_unknown("language", name, _LANGUAGE_NAMES))
     return by_suffix.name
 
 

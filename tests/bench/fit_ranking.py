@@ -1,0 +1,223 @@
+"""Fit the weights of ranking on judged repositories and write server/search/ranking.json.
+
+    python -m tests.bench.fit_ranking BENCH [--write]
+
+BENCH is a folder that shared/bench/export_repos.py laid out. Each query's candidates and their signals come from the
+product itself. The loss is listwise, over files: -log of the softmax mass on the right files, a file's score being
+that of its best unit. Signals that can only speak for a candidate are kept from weighing below 0. What is printed is
+NDCG@10 by cross-validation over repositories (no repository is scored by weights that saw it) and, for comparison, on
+the repositories that were fitted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from server.embed.bundle import Bundle, resolve_model
+from server.index.index import Index
+from server.search.candidates import Candidate, gather, terms_of
+from server.search.features import FEATURES, feature_matrix
+from server.search.query import parse_query
+from server.search.rank import WEIGHTS_FILE, Ranking, is_symbol, order
+from server.settings import Settings
+
+Array = npt.NDArray[Any]
+
+SIGNED = frozenset({"type_kind", "module_kind", "text_kind", "size", "test", "example", "vendored", "declaration"})
+"""Signals whose weight may have either sign; any other speaks for a candidate or is silent."""
+
+FOLDS, STEPS, RATE = 5, 400, 0.03
+RIDGE, SYMBOL_RIDGE = 0.003, 0.03
+"""Strength of the pull to 0, and of the symbol weights' pull to the sentence weights."""
+REPEATS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Penalties tried, in units of the scores' spread within a query."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One judged query: candidates, signals, and which targets each candidate meets."""
+
+    repo: str
+    symbol: bool
+    candidates: list[Candidate]
+    features: Array
+    met: list[frozenset[int]]
+    targets: int
+    files: npt.NDArray[np.int64]
+    """For each candidate the number of its file."""
+    right: npt.NDArray[np.bool_]
+    """For each file, whether it is an answer."""
+
+
+def load_cases(bench: Path, bundle: Bundle, settings: Settings) -> list[Case]:
+    """All judged queries of all repositories, with what the product finds for them."""
+    cases = []
+    for spec in json.loads((bench / "repos.json").read_text()):
+        index = Index.open(bench / "repos" / spec["name"] / (spec["benchmark_root"] or ""), bundle, settings)
+        index.update(workers=2)
+        index.vectors.follow()
+        judged = json.loads((bench / "annotations" / f"{spec['name']}.json").read_text())
+        cases += [_case(index, spec["name"], item) for item in judged]
+        index.close()
+    return cases
+
+
+def _case(index: Index, repo: str, item: dict[str, Any]) -> Case:
+    query = parse_query(item["query"])
+    terms = terms_of(index, query.text)
+    candidates = gather(index, terms, index.embedder.embed_queries([query.text])[0], None)
+    targets = [_target(target) for target in [*item.get("relevant", []), *item.get("secondary", [])]]
+    met = [frozenset(i for i, target in enumerate(targets) if _meets(c, target)) for c in candidates]
+    names = sorted({c.path for c in candidates})
+    numbers = np.array([names.index(c.path) for c in candidates], np.int64)
+    right = np.zeros(len(names), bool)
+    for number, targets_met in zip(numbers, met, strict=True):
+        right[number] |= bool(targets_met)
+    features = feature_matrix(candidates, terms)
+    return Case(repo, is_symbol(query.text), candidates, features, met, len(targets), numbers, right)
+
+
+def _target(raw: Any) -> tuple[str, int, int]:
+    if isinstance(raw, str):
+        return raw, 1, 1 << 30
+    return raw["path"], int(raw.get("start_line") or 1), int(raw.get("end_line") or 1 << 30)
+
+
+def _meets(c: Candidate, target: tuple[str, int, int]) -> bool:
+    path, first, last = target
+    same = path == c.path or path.endswith("/" + c.path) or c.path.endswith("/" + path)
+    return same and c.start_line + 1 <= last and c.end_line + 1 >= first
+
+
+def fit(cases: Sequence[Case]) -> dict[str, Any]:
+    """Weights for the cases, in the form of ranking.json."""
+    scale = np.maximum(np.concatenate([case.features for case in cases]).std(axis=0), 0.02)
+    weights = np.zeros((2, len(FEATURES)), np.float32)  # sentence; what symbols add to it
+    weights[0, FEATURES.index("dense")] = 1
+    low = np.array([-np.inf if name in SIGNED else 0.0 for name in FEATURES], np.float32)
+    share = _shares(cases)
+    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    for step in range(1, STEPS + 1):
+        slope = np.stack([RIDGE * weights[0], SYMBOL_RIDGE * weights[1]])
+        for case, part in zip(cases, share, strict=True):
+            down = part * _slope(case, case.features / scale, weights[0] + case.symbol * weights[1])
+            slope[0] += down
+            slope[1] += case.symbol * down
+        first = 0.9 * first + 0.1 * slope
+        second = 0.99 * second + 0.01 * slope**2
+        weights -= RATE * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-8)
+        weights[0] = np.maximum(weights[0], low)
+        weights[1] = np.maximum(weights[0] + weights[1], low) - weights[0]
+    sentence, symbol = weights[0] / scale, (weights[0] + weights[1]) / scale
+    values: dict[str, Any] = {
+        "sentence": _named(sentence),
+        "symbol": _named(symbol),
+        "files": {"repeat": 0.0},
+    }
+    spread = float(np.mean([np.ptp(case.features @ sentence) for case in cases if len(case.candidates)])) / 10
+
+    def score(repeat: float) -> float:
+        ranking = Ranking.of({**values, "files": {"repeat": repeat * spread}})
+        return float(np.mean(list(_repos_ndcg(cases, ranking).values())))
+
+    best = max(REPEATS, key=score)
+    values["files"]["repeat"] = round(best * spread, 4)
+    return values
+
+
+def _slope(case: Case, features: Array, weights: Array) -> Array:
+    """Gradient of one query's loss by the weights; 0 where no answer is among the candidates."""
+    if not case.right.any():
+        return np.zeros_like(weights)
+    scores = features @ weights
+    best = np.full(len(case.right), -np.inf, np.float32)
+    np.maximum.at(best, case.files, scores)
+    # A file's best unit stands for it: the first that has the file's score.
+    places = np.flatnonzero(scores == best[case.files])
+    unit = np.zeros(len(best), np.int64)
+    unit[case.files[places[::-1]]] = places[::-1]
+    mass = np.exp(best - best.max())
+    mass /= mass.sum()
+    down = mass - case.right / case.right.sum()
+    slope: Array = down @ features[unit]
+    return slope
+
+
+def _shares(cases: Sequence[Case]) -> list[float]:
+    """Each repository weighs the same, as in the benchmark's score."""
+    counts: dict[str, int] = {}
+    for case in cases:
+        counts[case.repo] = counts.get(case.repo, 0) + 1
+    return [1 / (counts[case.repo] * len(counts)) for case in cases]
+
+
+def _named(weights: Array) -> dict[str, float]:
+    return {name: round(float(w), 4) for name, w in zip(FEATURES, weights, strict=True) if abs(w) > 5e-4}
+
+
+def ndcg(case: Case, ranking: Ranking) -> float:
+    """NDCG@10 of one query, as score.py counts it: a target is met at the rank of its first hit."""
+    weights = ranking.symbol if case.symbol else ranking.sentence
+    place = {id(c): i for i, c in enumerate(case.candidates)}
+    ranked = order(case.candidates, case.features @ weights, ranking.repeat, 10)
+    seen: set[int] = set()
+    gain = 0.0
+    for rank, (candidate, _) in enumerate(ranked, 1):
+        new = case.met[place[id(candidate)]] - seen
+        if new:
+            gain += 1 / math.log2(rank + 1)
+            seen |= new
+    ideal = sum(1 / math.log2(i + 1) for i in range(1, min(10, case.targets) + 1))
+    return gain / ideal
+
+
+def _repos_ndcg(cases: Sequence[Case], ranking: Ranking) -> dict[str, float]:
+    by_repo: dict[str, list[float]] = {}
+    for case in cases:
+        by_repo.setdefault(case.repo, []).append(ndcg(case, ranking))
+    return {repo: float(np.mean(values)) for repo, values in by_repo.items()}
+
+
+def cross_validate(cases: Sequence[Case]) -> dict[str, float]:
+    """NDCG@10 of each repository by weights that were fitted without it."""
+    repos = sorted({case.repo for case in cases})
+    found: dict[str, float] = {}
+    for fold in range(FOLDS):
+        held = set(repos[fold::FOLDS])
+        ranking = Ranking.of(fit([case for case in cases if case.repo not in held]))
+        found |= _repos_ndcg([case for case in cases if case.repo in held], ranking)
+    return found
+
+
+def main() -> None:
+    """Fit, print, and with --write replace the shipped weights."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bench", type=Path)
+    parser.add_argument("--model", default=Settings().model)
+    parser.add_argument("--write", action="store_true", help=f"replace {WEIGHTS_FILE.name}")
+    options = parser.parse_args()
+    cases = load_cases(options.bench, Bundle.load(resolve_model(options.model)), Settings())
+    reachable = np.mean([case.right.any() for case in cases])
+    held = cross_validate(cases)
+    values = fit(cases)
+    fitted = _repos_ndcg(cases, Ranking.of(values))
+    for repo in held:
+        print(f"{repo:14} held out {held[repo]:.3f}   fitted {fitted[repo]:.3f}")
+    print(f"queries {len(cases)}, with an answer among the candidates {reachable:.3f}")
+    print(f"NDCG@10 held out {np.mean(list(held.values())):.4f}   fitted {np.mean(list(fitted.values())):.4f}")
+    print(json.dumps(values, indent=1))
+    if options.write:
+        WEIGHTS_FILE.write_text(json.dumps(values, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
