@@ -1,0 +1,71 @@
+# Every target does its own set-up, in .venv, once; the stamps in it say for which pyproject.toml.
+#
+# make PYTHON=python3.12 …   another interpreter, 3.10 to 3.13
+# make TORCH='…' …           other arguments for pip to install PyTorch with; the product does not need it
+
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+QUESTION ?= which files of a workspace are left out
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast check format bench clean
+
+help:
+	@echo "make demo       ask a question about this repository's own code"
+	@echo "make test       every check and every test"
+	@echo "make test-fast  the tests that take no time"
+	@echo "make check      style and types"
+	@echo "make format     put the style right"
+	@echo "make bench      speed; with BENCH=FOLDER quality too (see tests/bench)"
+	@echo "make clean      remove .venv and what tools left behind"
+
+demo: $(VENV)/runs
+	$(BIN)/meaning-lsp search "$(QUESTION)" server --limit 5 --cache-dir $(VENV)/cache
+
+test: check
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/tests
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(VENV)/tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/tests
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/tests
+	$(BIN)/python -m tests.bench.speed
+	$(if $(BENCH),$(BIN)/python -m tests.bench.quality $(BENCH))
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# What searching needs.
+$(VENV)/runs: pyproject.toml $(VENV)/pyvenv.cfg
+	@echo "Installing the server into $(VENV) …"
+	@$(PIP) --editable '.[cpu]'
+	@touch $@
+
+# What the tests need beside it. PyTorch first and on its own, so that its choice of a build is made once, by TORCH.
+$(VENV)/tests: pyproject.toml $(VENV)/pyvenv.cfg
+	@echo "Installing what the tests need into $(VENV); the first time takes minutes …"
+	@$(PIP) $(TORCH)
+	@$(PIP) --editable '.[cpu,export,test]'
+	@touch $(VENV)/runs $@
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
+	  echo "meaning-lsp needs Python 3.10 to 3.13; $(PYTHON) is: $$($(PYTHON) --version 2>&1)"; \
+	  echo "Name another one: make PYTHON=python3.12 …"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments: its venv or ensurepip module is missing."; \
+	  echo "Debian and Ubuntu have it in a package: sudo apt-get install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
