@@ -9,6 +9,11 @@ _OPEN = re.compile(r"^\s*(?:/\*[*!]*|\(\*+|\{-\s*\|?|--\[=*\[|<!--|<#|=begin\b)"
 _CLOSE = re.compile(r"\s*(?:\*+/|\*\)|-\}|\]=*\]|-->|#>|^=end\b)\s*$")
 _LINE_MARK = re.compile(r"^\s*(?://+!?<?|#+!?|--+\s*[|^]?|;+|%+|\*+(?!/)|'''?(?=\s))[ \t]?")
 _RULE = re.compile(r"^\W*$")
+_XML = re.compile(r"</?(?:summary|remarks|param|typeparam|returns|value|exception|inheritdoc|para|example|code)\b")
+"""One of C#'s documentation tags."""
+_XML_REFERENCE = re.compile(r"<\w+\s+(?:cref|name|langword|href)=\"(?:\w:)?([^\"]*)\"\s*/>")
+_XML_NAMED = re.compile(r"<(?:param|typeparam|exception)\s+(?:cref|name)=\"(?:\w:)?([^\"]*)\"\s*>")
+_XML_TAG = re.compile(r"</?[a-zA-Z]+(?:\s[^<>]*)?/?>")
 _STRING = re.compile(r"^[a-zA-Z]*(\"\"\"|'''|\"|')(.*?)\1?$", re.DOTALL)
 
 
@@ -20,7 +25,16 @@ def clean_comment(text: str) -> str:
         closed = _CLOSE.sub("", opened)
         said = closed.strip() if opened != line else _LINE_MARK.sub("", closed).rstrip()
         lines.append("" if _RULE.match(said) else said)
-    return inspect.cleandoc("\n".join(lines)).strip()
+    said = inspect.cleandoc("\n".join(lines)).strip()
+    return _without_xml(said) if _XML.search(said) else said
+
+
+def _without_xml(text: str) -> str:
+    """C#'s documentation without its tags: `<param name="key">Its place.</param>` says `key: Its place.`"""
+    text = _XML_REFERENCE.sub(r"\1", text)
+    text = _XML_NAMED.sub(r"\1: ", text)
+    lines = [line.strip() for line in _XML_TAG.sub("", text).split("\n")]
+    return "\n".join(line for line in lines if line)
 
 
 def clean_docstring(text: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from . import mend
+
 CLASS_NAME = "<class>"
 """Among `constructors`: a method that is named as its class is one."""
 
@@ -37,6 +39,8 @@ class Language:
     """Rewrites syntax that the grammar does not know, length and lines kept; only the grammar sees the outcome."""
     constructors: tuple[str, ...] = ()
     """Names of methods that are constructors."""
+    clauses: bool = False
+    """Whether neighbouring definitions of one name are the clauses of one function."""
 
 
 _JAVASCRIPT_BLOCKS = ("statement_block", "class_body", "switch_body", "object", "array")
@@ -69,7 +73,7 @@ LANGUAGES = (
         "typescript",
         (".ts", ".mts", ".cts"),
         ("tree_sitter_typescript", "language_typescript"),
-        ("javascript", "typescript"),
+        ("typescript", "javascript"),
         interpreters=("deno", "bun", "ts-node", "tsx"),
         blocks=_TYPESCRIPT_BLOCKS,
         constructors=("constructor",),
@@ -78,7 +82,7 @@ LANGUAGES = (
         "tsx",
         (".tsx",),
         ("tree_sitter_typescript", "language_tsx"),
-        ("javascript", "typescript"),
+        ("typescript", "javascript"),
         blocks=_TYPESCRIPT_BLOCKS,
         constructors=("constructor",),
     ),
@@ -132,14 +136,115 @@ LANGUAGES = (
         ("tree_sitter_c", "language"),
         ("c",),
         blocks=(*_C_BLOCKS, *_C_PREPROCESSOR),
+        mend=mend.c,
     ),
     Language(
         "cpp",
         (".cpp", ".cc", ".cxx", ".c++", ".hpp", ".hh", ".hxx", ".h++", ".ipp", ".tpp", ".txx", ".inl", ".cu", ".cuh"),
         ("tree_sitter_cpp", "language"),
-        ("c", "cpp"),
+        ("cpp", "c"),
         blocks=(*_C_BLOCKS, *_C_PREPROCESSOR),
+        mend=mend.c,
         constructors=(CLASS_NAME,),
+    ),
+    Language(
+        "csharp",
+        (".cs", ".csx"),
+        ("tree_sitter_c_sharp", "language"),
+        ("csharp",),
+        interpreters=("dotnet-script",),
+        blocks=(
+            *("block", "declaration_list", "enum_member_declaration_list", "switch_body", "switch_section"),
+            *("initializer_expression", "accessor_list", "preproc_if", "preproc_elif", "preproc_else"),
+        ),
+    ),
+    Language(
+        "kotlin",
+        (".kt", ".kts"),
+        ("tree_sitter_kotlin", "language"),
+        ("kotlin",),
+        interpreters=("kotlin",),
+        comments=("line_comment", "block_comment"),
+        blocks=("block", "class_body", "enum_class_body", "lambda_literal", "when_expression"),
+        mend=mend.kotlin,
+    ),
+    Language(
+        "swift",
+        (".swift",),
+        ("tree_sitter_swift", "language"),
+        ("swift",),
+        interpreters=("swift",),
+        comments=("comment", "multiline_comment"),
+        blocks=("statements", "class_body", "enum_class_body", "protocol_body", "switch_statement", "array_literal"),
+    ),
+    Language(
+        "scala",
+        (".scala", ".sc", ".sbt", ".mill"),
+        ("tree_sitter_scala", "language"),
+        ("scala",),
+        interpreters=("scala", "scala-cli", "amm"),
+        comments=("comment", "block_comment"),
+        blocks=("template_body", "with_template_body", "enum_body", "block", "indented_block", "case_block"),
+        constructors=("this",),
+    ),
+    Language(
+        "lua",
+        (".lua", ".rockspec"),
+        ("tree_sitter_lua", "language"),
+        ("lua",),
+        file_names=(".luacheckrc",),
+        interpreters=("lua", "luajit", "texlua"),
+        blocks=("block", "table_constructor"),
+    ),
+    Language(
+        "bash",
+        (".sh", ".bash", ".bats", ".zsh", ".ksh", ".ebuild", ".eclass"),
+        ("tree_sitter_bash", "language"),
+        ("bash",),
+        file_names=(
+            *(".bashrc", ".bash_profile", ".bash_aliases", ".bash_logout", ".profile"),
+            *(".zshrc", ".zshenv", ".zprofile", "PKGBUILD", "APKBUILD"),
+        ),
+        interpreters=("bash", "sh", "dash", "ksh", "zsh", "ash", "bats"),
+        blocks=(
+            *("compound_statement", "do_group", "subshell", "if_statement", "elif_clause", "else_clause"),
+            *("case_statement", "case_item"),
+        ),
+        mend=mend.bash,
+    ),
+    Language(
+        "elixir",
+        (".ex", ".exs"),
+        ("tree_sitter_elixir", "language"),
+        ("elixir",),
+        interpreters=("elixir",),
+        blocks=("do_block", "else_block", "rescue_block", "after_block", "body", "list", "keywords"),
+        clauses=True,
+    ),
+    Language(
+        "haskell",
+        (".hs", ".hs-boot", ".hsig"),
+        ("tree_sitter_haskell", "language"),
+        ("haskell",),
+        interpreters=("runhaskell", "runghc", "stack", "cabal"),
+        comments=("comment", "haddock"),
+        skipped=("pragma",),
+        blocks=(
+            *("declarations", "imports", "exports", "do", "local_binds", "class_declarations", "instance_declarations"),
+            *("data_constructors", "gadt_constructors", "fields", "alternatives"),
+        ),
+        mend=mend.haskell,
+        clauses=True,
+    ),
+    Language(
+        "zig",
+        (".zig", ".zon"),
+        ("tree_sitter_zig", "language"),
+        ("zig",),
+        blocks=(
+            *("block", "struct_declaration", "enum_declaration", "union_declaration", "opaque_declaration"),
+            *("error_set_declaration", "switch_expression", "initializer_list"),
+        ),
     ),
     Language("markdown", (".md", ".markdown", ".mdx", ".mdown")),
 )

@@ -45,7 +45,7 @@ def assign_lines(definitions: Sequence[Definition], comments: Comments, lines: S
             if around != NOBODY:
                 pieces[around].members.append(definition.name)
     _adopt_blank_lines(owners, lines)
-    _add_module_code(owners, pieces, lines)
+    _add_module_code(owners, pieces, comments, lines)
     for piece in pieces:
         piece.spans = []
     for owner, first, last in _runs(owners):
@@ -119,12 +119,15 @@ def _adopt_blank_lines(owners: list[int], lines: Sequence[str]) -> None:
             owners[number] = owners[number - 1]
 
 
-def _add_module_code(owners: list[int], pieces: list[Piece], lines: Sequence[str]) -> None:
-    """Runs of lines that nobody took become pieces; one without a word (a lone `});`) goes to the unit before it."""
+def _add_module_code(owners: list[int], pieces: list[Piece], comments: Comments, lines: Sequence[str]) -> None:
+    """Runs of lines that nobody took become pieces; one without a word (a lone `});`) and one of nothing but attributes
+    (`{-# INLINE send #-}` below the function) go to the unit before them."""
+    attributes = {line for last, first in comments.skipped.items() for line in range(first, last + 1)}
     for owner, first, last in _runs(list(owners)):
         if owner != NOBODY or not any(lines[first : last + 1]):
             continue
-        if first and not _WORD.search("".join(lines[first : last + 1])):
+        words = [line for line in range(first, last + 1) if line not in attributes and _WORD.search(lines[line])]
+        if first and not words:
             _give(owners, [(first, last)], owners[first - 1])
             continue
         _give(owners, [(first, last)], len(pieces))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import tree_sitter
 
+from .clauses import join_clauses
 from .definitions import Comments, find_comments, find_definitions, module_docs
 from .grammar import TooHardError, matches, parse_tree
 from .languages import Language, settled
@@ -43,7 +44,10 @@ def _parsed(lines: list[str], language: Language, stem: str) -> list[Unit]:
     found = matches(tree, language)
     stripped = [line.rstrip() for line in lines]
     comments = find_comments(found, data)
-    pieces = assign_lines(find_definitions(found, data, language), comments, stripped)
+    definitions = find_definitions(found, data, language)
+    if language.clauses:
+        definitions = join_clauses(definitions, comments, stripped)
+    pieces = assign_lines(definitions, comments, stripped)
     return _Writer(stripped, tree, language, comments, module_docs(found, data), stem).units(pieces)
 
 

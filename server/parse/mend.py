@@ -1,0 +1,71 @@
+"""Rewrites of source text for syntax that a grammar does not know, so that the code around it is parsed.
+
+Each returns as many bytes as it was given, with the line breaks where they were: the tree is made of the rewritten
+text, and everything that is shown or embedded is cut out of the original at the tree's offsets.
+"""
+
+from __future__ import annotations
+
+import re
+from re import Match
+
+_IN_PARENTHESES = rb"\((?:[^()]|\((?:[^()]|\([^()]*\))*\)){0,2000}?\)"
+_C_LONE_MACRO = re.compile(
+    rb"\n(?:(?<=[{};:\n]\n)[ \t]*[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z0-9_]*(?:NAMESPACE|BEGIN|END)[A-Z0-9_]*)[ \t]*(?=\n)"
+)
+_C_MACRO_CALL = re.compile(rb"\n[A-Z][A-Z0-9_]{3,}" + _IN_PARENTHESES + rb"[^;{}]{0,500};[ \t]*(?=\n)")
+_C_CLASS_MACRO = re.compile(
+    rb"\b(class|struct|union)((?:[ \t\n]+[A-Z][A-Z0-9_]+(?:\([^()]*\))?)+)"
+    rb"(?=[ \t\n]+[A-Za-z_]\w*(?:<[^;{}]*>)?\s*(?:[:{]|final\b))"
+)
+_C_NULLABILITY = re.compile(rb"\b(?:_N|absl_n)(?:onnull|ullable|ull_unspecified|ullability_unknown)\b")
+
+_BATS_TEST = re.compile(rb"^([ \t]*@test[ \t]+[^\n]*?)[ \t]([ \t]*\{)(?=[ \t]*(?:#[^\n]*)?$)", re.M)
+
+_KOTLIN_SOFT_WHERE = re.compile(rb"\bwhere\b(?=[ \t]*[?.(),=)])")
+_KOTLIN_GUARD = re.compile(rb"^([ \t]*(?:!?i[sn][ \t][^\n\"'{}]*?|[A-Z][\w.]*))[ \t]if(?=[ \t(][^\n]*(?:->|\($))", re.M)
+_KOTLIN_CONTEXT = re.compile(rb"^[ \t]*context\([^()\n]*\)", re.M)
+_KOTLIN_GETTER_ANNOTATION = re.compile(rb"^[ \t]*@\w+(?:\([^()\n]*\))?(?=[ \t]*\n[ \t]*[gs]et\()", re.M)
+
+_HASKELL_ELSE = re.compile(rb"^#[ \t]*el(?=se|if)", re.M)
+
+
+def c(source: bytes) -> bytes:
+    """Macros that stand where a statement could begin (`FOO_NAMESPACE_BEGIN`, `DEFINE_FLAG(…);`), between `class` and
+    its name, or as a pointer's nullability: without the preprocessor these make errors of what follows."""
+    source = _C_NULLABILITY.sub(_blank, source)
+    source = _C_LONE_MACRO.sub(_blank, source)
+    source = _C_MACRO_CALL.sub(_blank, source)
+    return _C_CLASS_MACRO.sub(lambda match: match[1] + _blanked(match[2]), source)
+
+
+def bash(source: bytes) -> bytes:
+    """`@test "it works" {` as the command `@test "it works";` and a block."""
+    return _BATS_TEST.sub(rb"\1;\2", source)
+
+
+def kotlin(source: bytes) -> bytes:
+    """Guards in `when` (`is A if b ->`) as further conditions, `where` as a name; `context(A)` and the annotations of a
+    getter without a type before it as blanks."""
+    source = _KOTLIN_GUARD.sub(rb"\1,  ", source)
+    source = _KOTLIN_SOFT_WHERE.sub(b"wherE", source)
+    source = _KOTLIN_CONTEXT.sub(_blank, source)
+    return _KOTLIN_GETTER_ANNOTATION.sub(_blank, source)
+
+
+def haskell(source: bytes) -> bytes:
+    """`#else` and `#elif` as comments: the grammar takes all that follows them for preprocessor text."""
+    return _HASKELL_ELSE.sub(_haskell_comment, source)
+
+
+def _blank(match: Match[bytes]) -> bytes:
+    return _blanked(match[0])
+
+
+def _blanked(text: bytes) -> bytes:
+    """As many spaces, the line breaks left where they are."""
+    return b"\n".join(b" " * len(line) for line in text.split(b"\n"))
+
+
+def _haskell_comment(match: Match[bytes]) -> bytes:
+    return b"-" * len(match[0])
