@@ -132,11 +132,13 @@ class VectorIndex:
         main = self._save(graph, int(ids[-1]) if len(ids) else 0)
         with self._store.transaction():
             self._store.set_meta(self._meta_key, main.line())
+        with self._lock:
+            self._open_main(main)
+        self.follow()
         for old in self._folder.glob("vectors-*.usearch*"):
             if old.name != main.file:
                 with contextlib.suppress(OSError):  # still mapped by another process, on some systems
                     old.unlink()
-        self.follow()
         return True
 
     def _new_graph(self) -> Any:
@@ -208,7 +210,7 @@ class _Tail:
 
 def combine(code: Vectors, path: Vectors) -> Vectors:
     """normalise(code + PATH_WEIGHT * path), row by row; both [n, dim]."""
-    mixed = code + np.float32(PATH_WEIGHT) * path
+    mixed: Vectors = code + np.float32(PATH_WEIGHT) * path
     mixed /= np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)
     return mixed
 

@@ -1,0 +1,277 @@
+"""The index is the tree: after any update, whatever came before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from server.embed.bundle import Bundle
+from server.index import vectors
+from server.index.index import Index
+from server.index.store import DATABASE, StoreError
+from server.index.workers import WORTH_PROCESSES
+from server.settings import Settings
+from tests.embed.tiny import write_bundle
+
+from .conftest import Open
+from .content import content, neighbours, orphans
+
+
+def function(name: str, *words: int) -> str:
+    return f"def {name}():\n    return {' + '.join(f'w{word}' for word in words)}\n"
+
+
+def write(root: Path, path: str, text: str | bytes) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def test_a_tree_is_indexed_once(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1) + "\n\n" + function("two", 2))
+    write(root, "pkg/b.py", function("three", 3))
+    index = open_index()
+    first = index.update()
+    assert (first.files, first.units, first.embedded, first.reused, first.pending) == (2, 3, 3, 0, 0)
+    second = index.update()
+    assert (second.files, second.units, second.embedded, second.reused) == (2, 3, 0, 3)
+
+
+def test_one_edit_is_one_embedding(root: Path, open_index: Open) -> None:
+    functions = [function(f"f{i}", i) for i in range(30)]
+    write(root, "a.py", "\n\n".join(functions))
+    index = open_index()
+    index.update()
+    functions[7] = function("f7", 7, 8)
+    write(root, "a.py", "\n\n".join(functions))
+    assert index.update().embedded == 1
+
+
+def test_lines_above_embed_nothing_and_move_the_ranges(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1) + "\n\n" + function("two", 2))
+    index = open_index()
+    index.update()
+    write(root, "a.py", "\n\n\n" + (root / "a.py").read_text())
+    assert index.update().embedded == 0
+    assert [row[9] for row in content(index)][-1] == 7
+
+
+def test_a_moved_folder_embeds_nothing(root: Path, open_index: Open) -> None:
+    for i in range(20):
+        write(root, f"old/m{i}.py", function(f"f{i}", i))
+    index = open_index()
+    index.update()
+    (root / "old").rename(root / "new")
+    report = index.update()
+    assert (report.embedded, report.removed, report.files) == (0, 20, 20)
+    assert all(path.startswith("new/") for path, *_ in content(index))
+
+
+def test_a_reverted_edit_embeds_nothing(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    index = open_index()
+    index.update()
+    write(root, "a.py", function("one", 2))
+    index.update()
+    write(root, "a.py", function("one", 1))
+    assert index.update().embedded == 0
+
+
+def test_an_edit_that_keeps_size_and_time_is_seen(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    index = open_index()
+    index.update()
+    before = (root / "a.py").stat()
+    write(root, "a.py", function("one", 2))
+    os.utime(root / "a.py", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert index.update().embedded == 1
+
+
+def test_a_deleted_file_leaves_nothing(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    write(root, "b.py", function("two", 2))
+    index = open_index()
+    index.update()
+    (root / "a.py").unlink()
+    report = index.update()
+    assert (report.files, report.units, report.removed) == (1, 1, 1)
+    assert not orphans(index)
+    assert neighbours(index).keys() == {"b.py:two"}
+
+
+def test_a_binary_file_is_known_and_has_no_units(root: Path, open_index: Open) -> None:
+    write(root, "a.py", b"\0\1\2" * 100)
+    index = open_index()
+    report = index.update()
+    assert (report.files, report.units) == (0, 0)
+    assert content(index)[0][4]
+
+
+def test_an_empty_tree_is_an_empty_index(open_index: Open) -> None:
+    index = open_index()
+    report = index.update()
+    assert (report.files, report.units, report.pending) == (0, 0, 0)
+    assert not neighbours(index)
+
+
+def test_what_a_cancelled_update_wrote_stays(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.index.index.BATCH_UNITS", 4)
+    for i in range(20):
+        write(root, f"m{i}.py", function(f"f{i}", i))
+    index = open_index()
+    done = 0
+
+    def progress(now: int, total: int) -> None:
+        nonlocal done
+        done = now
+
+    first = index.update(progress, lambda: done >= 6)
+    assert 0 < first.files < 20
+    assert first.pending == 20 - done
+    second = open_index().update()
+    assert (second.files, second.pending) == (20, 0)
+    assert second.embedded == 20 - first.embedded
+
+
+def test_worker_processes_find_what_one_finds(
+    root: Path, open_index: Open, tmp_path: Path, bundle: Bundle
+) -> None:
+    body = "\n\n".join(function(f"f{i}", i % 40) for i in range(300))
+    for i in range(WORTH_PROCESSES // len(body) + 2):
+        write(root, f"m{i:03}.py", body.replace("def f", f"def g{i}_"))
+    alone = Index.open(root, bundle, Settings(cache_dir=tmp_path / "other", threads=1))
+    alone.update(workers=1)
+    index = open_index()
+    index.update(workers=2)
+    assert content(index) == content(alone)
+
+
+def test_vectors_in_a_file_are_those_in_memory(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(40):
+        write(root, f"m{i}.py", function(f"f{i}", i, (i * 7) % 40))
+    index = open_index()
+    index.update()
+    in_memory = neighbours(index)
+    monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
+    assert index.vectors.compact()
+    assert list(index.folder.glob("vectors-*.usearch"))
+    assert neighbours(index) == pytest.approx(in_memory, abs=1e-3)
+    assert neighbours(open_index()) == pytest.approx(in_memory, abs=1e-3)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "deleted"])
+def test_a_damaged_vector_file_is_told_and_loses_nothing(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    for i in range(40):
+        write(root, f"m{i}.py", function(f"f{i}", i))
+    monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
+    index = open_index()
+    index.update()
+    expected = neighbours(index)
+    index.close()
+    [file] = index.folder.glob("vectors-*.usearch")
+    data = file.read_bytes()
+    if damage == "truncated":
+        file.write_bytes(data[: len(data) // 2])
+    elif damage == "flipped":
+        file.write_bytes(data[:200] + bytes([data[200] ^ 1]) + data[201:])
+    else:
+        file.unlink()
+    again = open_index()
+    assert neighbours(again) == pytest.approx(expected, abs=1e-3)
+    assert any("damaged" in problem for problem in again.status().problems)
+    again.update()
+    assert not again.status().problems
+
+
+def test_another_model_is_embedded_beside_the_first(
+    root: Path, open_index: Open, tmp_path: Path, settings: Settings
+) -> None:
+    for i in range(10):
+        write(root, f"m{i}.py", function(f"f{i}", i))
+    open_index().update()
+    other = Bundle.load(write_bundle(tmp_path / "other", changed={"id": "other"}))
+    assert Index.open(root, other, settings).update().embedded == 10
+    assert len(neighbours(Index.open(root, other, settings))) == 10
+    back = open_index()
+    assert back.update().embedded == 0
+    assert len(neighbours(back)) == 10
+
+
+def test_a_file_that_is_no_database_is_kept_aside_and_told(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    index = open_index()
+    index.close()
+    for file in index.folder.glob(DATABASE + "*"):
+        file.unlink()
+    (index.folder / DATABASE).write_bytes(b"no database at all, but a diary" * 100)
+    again = open_index()
+    assert again.update().files == 1
+    assert any("built anew" in problem for problem in again.status().problems)
+    [aside] = index.folder.glob("*damaged*")
+    assert aside.read_bytes().startswith(b"no database at all")
+
+
+def test_an_index_of_a_newer_version_is_refused_and_untouched(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    index = open_index()
+    index.update()
+    index.store._db.execute("PRAGMA user_version = 99")
+    index.close()
+    before = (index.folder / DATABASE).read_bytes()
+    with pytest.raises(StoreError, match="newer"):
+        open_index()
+    assert (index.folder / DATABASE).read_bytes() == before
+
+
+def test_the_index_is_its_owners_alone(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    index = open_index()
+    index.update()
+    assert index.folder.stat().st_mode & 0o077 == 0
+    assert all(file.stat().st_mode & 0o077 == 0 for file in index.folder.iterdir())
+
+
+def test_a_cache_folder_that_cannot_be_made_is_told(root: Path, bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot create the index folder"):
+        Index.open(root, bundle, Settings(cache_dir=tmp_path / "file" / "cache"))
+
+
+def test_a_changed_ignore_file_is_taken_up(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    write(root, "gen/b.py", function("two", 2))
+    index = open_index()
+    index.update()
+    write(root, ".gitignore", "gen/\n")
+    index.update()
+    assert {row[0] for row in content(index) if row[5]} <= {"a.py", ".gitignore"}
+    (root / ".gitignore").unlink()
+    assert index.update().embedded == 0
+    assert "gen/b.py" in {row[0] for row in content(index)}
+
+
+def test_settings_decide_what_is_indexed(root: Path, bundle: Bundle, settings: Settings) -> None:
+    write(root, "a.py", function("one", 1))
+    write(root, "big.py", function("two", 2) * 200)
+    small = replace(settings, max_file_bytes=1_000, exclude=("a.*",))
+    assert Index.open(root, bundle, small).update().files == 0
+    assert Index.open(root, bundle, settings).update().files == 2
+
+
+def test_the_workspace_may_be_deleted(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    index = open_index()
+    index.update()
+    shutil.rmtree(root)
+    root.mkdir()
+    assert index.update().units == 0
