@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import tree_sitter
 
 from .comments import clean_comment, clean_docstring
+from .declarators import declared
+from .ends import last_line, last_node
 from .grammar import Match
 from .languages import CLASS_NAME, Language
 from .unit import KINDS
@@ -21,8 +24,11 @@ is long enough to be a unit."""
 _DEFINING = frozenset({*KINDS, _LAMBDA})
 
 _MAX_SIGNATURE = 400
-_BODY_OPENS = re.compile(r"[\s{]*(?:=>|->|=|:|\bdo|\bthen)?[\s{]*$")
+_BODY_OPENS = re.compile(r"[\s{\\]*(?:=>|->|=|:|\bdo|\bthen|\bwhere|\bwith)?[\s{]*$")
+_QUOTED = re.compile(r"([\"'`]+)(.*)\1$")
 _ARGUMENTS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
+_KEYWORDS = re.compile(r",\s*\w+:.*")
+"""Elixir's `, for: BitString` after a protocol."""
 _SEPARATORS = re.compile(r"::|->|[:\\/#]")
 
 
@@ -81,18 +87,24 @@ class _Found:
     """The largest: with decorators, template parameters and so on."""
     core: tree_sitter.Node
     """The smallest: where the signature starts."""
-    captures: dict[str, tree_sitter.Node]
+    captures: dict[str, list[tree_sitter.Node]]
+
+    def one(self, capture: str) -> tree_sitter.Node | None:
+        """The first node of a capture."""
+        nodes = self.captures.get(capture)
+        return nodes[0] if nodes else None
 
 
 def find_definitions(found: Iterable[Match], data: bytes, language: Language) -> list[Definition]:
     """The definitions in the order of the text, outer before inner, each with its parent."""
     merged = sorted(_merge(found), key=lambda each: (each.node.start_byte, -each.node.end_byte))
+    declaring = _without_remarks(found, data)
     enclosing: list[Definition] = []
     definitions: list[Definition] = []
     for each in merged:
         while enclosing and enclosing[-1].last_byte < each.node.end_byte:
             enclosing.pop()
-        definition = _definition(each, enclosing[-1] if enclosing else None, data, language)
+        definition = _definition(each, enclosing[-1] if enclosing else None, data, declaring, language)
         enclosing.append(definition)
         definitions.append(definition)
     return definitions
@@ -127,23 +139,27 @@ def dotted(name: str) -> str:
         return name
     while (shorter := _ARGUMENTS.sub("", name)) != name:
         name = shorter
-    return _SEPARATORS.sub(".", name).strip(". &*")
+    name = _KEYWORDS.sub("", name)
+    return _SEPARATORS.sub(".", " ".join(name.split())).strip(". &*")
 
 
 def _merge(found: Iterable[Match]) -> list[_Found]:
+    """One entry a definition. Of two names for the same node the one of the earlier pattern counts."""
     by_name: dict[tuple[int, int], _Found] = {}
-    for _, captures in found:
+    name_of: dict[tuple[int, int], tuple[int, int]] = {}
+    for _, captures in sorted(found, key=itemgetter(0)):
         kind = next((capture for capture in captures if capture in _DEFINING), None)
         if kind is None:
             continue
-        nodes = {capture: same[0] for capture, same in captures.items()}
-        node = nodes.pop(kind)
-        named = nodes.get("name", node)
-        known = by_name.get((named.start_byte, named.end_byte))
-        if known is None:
-            by_name[named.start_byte, named.end_byte] = _Found(kind, node, node, nodes)
+        node = captures[kind][0]
+        name = (captures.get("name") or captures.get("declarator") or captures[kind])[0].byte_range
+        if name_of.setdefault(node.byte_range, name) != name:
             continue
-        known.captures = {**nodes, **known.captures}
+        known = by_name.get(name)
+        if known is None:
+            by_name[name] = _Found(kind, node, node, captures)
+            continue
+        known.captures = {**captures, **known.captures}
         if node.end_byte - node.start_byte > known.node.end_byte - known.node.start_byte:
             known.kind, known.node = kind, node
         if node.end_byte - node.start_byte < known.core.end_byte - known.core.start_byte:
@@ -151,35 +167,51 @@ def _merge(found: Iterable[Match]) -> list[_Found]:
     return list(by_name.values())
 
 
-def _definition(found: _Found, parent: Definition | None, data: bytes, language: Language) -> Definition:
-    captures = found.captures
+def _definition(
+    found: _Found, parent: Definition | None, data: bytes, declaring: bytes, language: Language
+) -> Definition:
+    _resolve_declarator(found)
     name = _name(found, data)
-    container = parent.path if parent else ""
-    if hint := captures.get("container"):
-        container = ".".join(part for part in (container, dotted(_text(hint, data))) if part)
-    doc = captures.get("doc")
+    container = [parent.path] if parent else []
+    container += [dotted(_text(scope, data)) for scope in found.captures.get("container", ())]
+    doc = found.one("doc")
+    last = last_node(found.node, found.one("body"), scope="scope" in found.captures)
     return Definition(
-        kind=_kind(found.kind, name, parent, container, language),
+        kind=_kind(found.kind, name, parent, container[-1] if container else "", language),
         name=name,
-        container=container,
+        container=".".join(part for part in container if part),
         first_line=found.node.start_point[0],
-        last_line=_last_line(found.node),
+        last_line=last_line(last, data, language),
         first_byte=found.node.start_byte,
-        last_byte=found.node.end_byte,
+        last_byte=last.end_byte,
         selection=_selection(found, name, data),
-        signature=_signature(found, data),
+        signature=_signature(found, declaring),
         doc=clean_docstring(_text(doc, data)) if doc else "",
         parent=parent,
     )
 
 
+def _resolve_declarator(found: _Found) -> None:
+    """Put the name and the scopes of a C declarator in the place of the declarator. What has a scope is a method:
+    a function of a namespace can be defined like that too, but hardly ever is."""
+    if declarator := found.one("declarator"):
+        name, scopes = declared(declarator)
+        found.captures = {**found.captures, "name": [name], "container": scopes}
+        if scopes and found.kind == "function":
+            found.kind = "method"
+
+
 def _name(found: _Found, data: bytes) -> str:
     """The name as written, on one line. What has none (an initializer, a companion object) goes by its first word."""
-    node = found.captures.get("name")
+    node = found.one("name")
     if node is None:
         return re.split(r"\W", _text(found.core, data)[:80], maxsplit=1)[0] or found.kind
-    text = _text(node, data)
-    return " ".join(text.split()).strip("\"'`") or found.kind
+    text = data[node.start_byte : found.captures["name"][-1].end_byte].decode("utf-8", "replace")
+    if node.type == "operator_cast":  # C++: its node has the parameters too
+        text = text.partition("(")[0]
+    text = " ".join(text.split())
+    quoted = _QUOTED.match(text)
+    return (quoted[2] if quoted else text) or found.kind
 
 
 def _kind(kind: str, name: str, parent: Definition | None, container: str, language: Language) -> str:
@@ -192,9 +224,18 @@ def _kind(kind: str, name: str, parent: Definition | None, container: str, langu
     return kind
 
 
+def _without_remarks(found: Iterable[Match], data: bytes) -> bytes:
+    """`data` with blanks for its comments and attributes, which would bury a signature."""
+    bare = bytearray(data)
+    for _, captures in found:
+        for node in captures.get("comment") or captures.get("skip") or ():
+            bare[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)
+    return bytes(bare)
+
+
 def _signature(found: _Found, data: bytes) -> str:
     """The declaration up to the body, or all of it if the query marks no body."""
-    body = found.captures.get("body")
+    body = found.one("body")
     end = body.start_byte if body else min(found.core.end_byte, found.core.start_byte + 4 * _MAX_SIGNATURE)
     text = data[found.core.start_byte : end].decode("utf-8", "replace")
     return _BODY_OPENS.sub("", " ".join(text.split()))[:_MAX_SIGNATURE]
@@ -202,12 +243,12 @@ def _signature(found: _Found, data: bytes) -> str:
 
 def _selection(found: _Found, name: str, data: bytes) -> tuple[int, int, int]:
     """Where the name stands, its first line if it has several."""
-    named = found.captures.get("name")
+    named = found.one("name")
     node = named or found.core
     row, column = node.start_point
     first = len(data[node.start_byte - column : node.start_byte].decode("utf-8", "replace"))
-    shown = _text(named, data).partition("\n")[0] if named else name
-    return row, first, first + len(shown)
+    written = _text(named, data).partition("\n")[0] if named else name
+    return row, first, first + len(name if written.startswith(name) else written)
 
 
 def _whole_lines(node: tree_sitter.Node, data: bytes) -> tuple[int, int] | None:

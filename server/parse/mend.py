@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from re import Match
 
+from .preprocessor import one_branch
+
 _IN_PARENTHESES = rb"\((?:[^()]|\((?:[^()]|\([^()]*\))*\)){0,2000}?\)"
 _C_LONE_MACRO = re.compile(
     rb"\n(?:(?<=[{};:\n]\n)[ \t]*[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z0-9_]*(?:NAMESPACE|BEGIN|END)[A-Z0-9_]*)[ \t]*(?=\n)"
@@ -17,6 +19,9 @@ _C_MACRO_CALL = re.compile(rb"\n[A-Z][A-Z0-9_]{3,}" + _IN_PARENTHESES + rb"[^;{}
 _C_CLASS_MACRO = re.compile(
     rb"\b(class|struct|union)((?:[ \t\n]+[A-Z][A-Z0-9_]+(?:\([^()]*\))?)+)"
     rb"(?=[ \t\n]+[A-Za-z_]\w*(?:<[^;{}]*>)?\s*(?:[:{]|final\b))"
+)
+_C_TRAILING_MACRO = re.compile(
+    rb"(\)(?:\s*(?:const|noexcept|override|final)\b)*)((?:\s+[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:\([^()]*\))?)+)(?=\s*[{;])"
 )
 _C_NULLABILITY = re.compile(rb"\b(?:_N|absl_n)(?:onnull|ullable|ull_unspecified|ullability_unknown)\b")
 
@@ -32,11 +37,14 @@ _HASKELL_ELSE = re.compile(rb"^#[ \t]*el(?=se|if)", re.M)
 
 def c(source: bytes) -> bytes:
     """Macros that stand where a statement could begin (`FOO_NAMESPACE_BEGIN`, `DEFINE_FLAG(…);`), between `class` and
-    its name, or as a pointer's nullability: without the preprocessor these make errors of what follows."""
+    its name, after a function's parameters, or for a pointer's nullability: unexpanded they make errors of what
+    follows."""
+    source = one_branch(source)
     source = _C_NULLABILITY.sub(_blank, source)
     source = _C_LONE_MACRO.sub(_blank, source)
     source = _C_MACRO_CALL.sub(_blank, source)
-    return _C_CLASS_MACRO.sub(lambda match: match[1] + _blanked(match[2]), source)
+    source = _C_TRAILING_MACRO.sub(_blank_after_first, source)
+    return _C_CLASS_MACRO.sub(_blank_after_first, source)
 
 
 def bash(source: bytes) -> bytes:
@@ -60,6 +68,10 @@ def haskell(source: bytes) -> bytes:
 
 def _blank(match: Match[bytes]) -> bytes:
     return _blanked(match[0])
+
+
+def _blank_after_first(match: Match[bytes]) -> bytes:
+    return match[1] + _blanked(match[2])
 
 
 def _blanked(text: bytes) -> bytes:

@@ -14,7 +14,7 @@ _BOMS = (
 )
 
 
-class NotText(ValueError):  # noqa: N818 (reads as what it says: `except NotText`)
+class NotText(ValueError):
     """The bytes are no text; the message says how one sees it."""
 
 
