@@ -122,11 +122,7 @@ def _port(text: str) -> int:
 def _serve(options: argparse.Namespace) -> int:
     from .lsp.server import serve_stdio, serve_tcp
 
-    if options.tcp:
-        serve_tcp(options.tcp, Settings())
-    else:
-        serve_stdio(Settings())
-    return 0
+    return serve_tcp(options.tcp, Settings()) if options.tcp else serve_stdio(Settings())
 
 
 def _search(options: argparse.Namespace) -> int:

@@ -1,0 +1,107 @@
+"""Our types -> the protocol's: places, kinds, columns in the encoding that the client counts in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from ..parse import NotText, decode
+from ..search.answer import Hit
+from .protocol import SearchItem
+
+_KINDS = {
+    "function": types.SymbolKind.Function,
+    "method": types.SymbolKind.Method,
+    "constructor": types.SymbolKind.Constructor,
+    "property": types.SymbolKind.Property,
+    "macro": types.SymbolKind.Function,
+    "class": types.SymbolKind.Class,
+    "struct": types.SymbolKind.Struct,
+    "enum": types.SymbolKind.Enum,
+    "interface": types.SymbolKind.Interface,
+    "trait": types.SymbolKind.Interface,
+    "object": types.SymbolKind.Object,
+    "impl": types.SymbolKind.Class,
+    "extension": types.SymbolKind.Class,
+    "namespace": types.SymbolKind.Namespace,
+    "type": types.SymbolKind.TypeParameter,
+    "test": types.SymbolKind.Function,
+    "module": types.SymbolKind.Module,
+    "text": types.SymbolKind.File,
+}
+"""The protocol has no kind for a trait, a macro, an alias or a test: the nearest that editors have an icon for."""
+
+
+def path_of(uri: str) -> Path | None:
+    """The path of a file URI, without `..`; None for any other URI."""
+    path = to_fs_path(uri)
+    if not path or "\0" in path or not Path(path).is_absolute():
+        return None
+    return Path(os.path.normpath(path))
+
+
+class Converter:
+    """Converts the hits of one answer in one folder; reads each file at most once."""
+
+    def __init__(self, folder_uri: str, root: Path, encoding: str | None) -> None:
+        """`encoding` is what the client and the server agreed to count columns in: utf-8, utf-16 or utf-32."""
+        self._uri, self._root, self._encoding = folder_uri.rstrip("/"), root, encoding
+        self._lines: dict[str, list[str]] = {}
+
+    def item(self, hit: Hit) -> SearchItem:
+        """A hit as an item of `meaning/search`."""
+        line, first, last = hit.selection
+        return {
+            "location": self.location(hit),
+            "selectionRange": types.Range(
+                types.Position(line, self._column(hit.path, line, first)),
+                types.Position(line, self._column(hit.path, line, last)),
+            ),
+            "name": hit.name,
+            "containerName": hit.container or None,
+            "kind": _KINDS[hit.kind],
+            "language": hit.language,
+            "score": hit.score,
+            "preview": hit.preview,
+        }
+
+    def symbol(self, hit: Hit) -> types.WorkspaceSymbol:
+        """A hit as an item of `workspace/symbol`."""
+        return types.WorkspaceSymbol(
+            self.location(hit), hit.name, _KINDS[hit.kind], container_name=hit.container or None
+        )
+
+    def location(self, hit: Hit) -> types.Location:
+        """All lines of a hit, the end of its last one included: up to the start of the next.
+
+        The URI begins as the client spells its folder, so that it is the one of the client's own documents.
+        """
+        return types.Location(
+            f"{self._uri}/{quote(os.fsencode(hit.path))}",
+            types.Range(types.Position(hit.start_line, 0), types.Position(hit.end_line + 1, 0)),
+        )
+
+    def _column(self, path: str, line: int, column: int) -> int:
+        """A column in code points -> in the client's units."""
+        if self._encoding == types.PositionEncodingKind.Utf32 or column == 0:
+            return column
+        lines = self._lines_of(path)
+        before = lines[line][:column] if line < len(lines) else ""
+        if before.isascii():
+            return column
+        if self._encoding == types.PositionEncodingKind.Utf8:
+            return len(before.encode(errors="surrogatepass"))
+        return len(before.encode("utf-16-le", errors="surrogatepass")) // 2
+
+    def _lines_of(self, path: str) -> list[str]:
+        if path not in self._lines:
+            try:
+                text = decode((self._root / path).read_bytes())
+            except (OSError, NotText):  # Gone since the search: the columns stay as they are.
+                text = ""
+            self._lines[path] = text.split("\n")
+        return self._lines[path]

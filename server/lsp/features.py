@@ -1,0 +1,330 @@
+"""What the server does for each message: unpack the parameters, call the domain, convert the result."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from heapq import merge
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
+
+from ..search.answer import Answer, Hit, Query
+from ..search.query import QueryError, parse_query
+from ..search.searcher import Cancelled, Searcher
+from . import protocol
+from .convert import Converter, path_of
+from .folders import EXPECTED, Folder, Job
+from .protocol import ReindexParams, ReindexResult, SearchItem, SearchParams, SearchResult, SimilarParams, StatusResult
+from .session import Session, folder_status
+
+PARTIAL_ITEMS = 20
+"""Items of one partial result."""
+REQUEST_FAILED = int(types.LSPErrorCodes.RequestFailed)
+_GIT = ".git"
+
+Item = TypeVar("Item")
+Ask = Callable[[Searcher, Callable[[], bool]], Answer]
+"""A question to one folder's searcher, and a way to see whether anybody still waits for the answer."""
+
+
+# -- our requests
+
+
+async def search(session: Session, params: Any) -> SearchResult:
+    """`meaning/search`."""
+    wanted = SearchParams.read(params)
+    await session.ready()
+    with _as_response():
+        limit = wanted.limit or session.settings.limit
+        query = parse_query(wanted.query, limit, wanted.languages, wanted.paths, wanted.kinds)
+    folders = _folders(session, wanted.workspace_folder)
+    found = await _find(session, folders, _asking(query), limit, Converter.item, wanted.work_done_token)
+    return _search_result(session, found, wanted.partial_result_token)
+
+
+async def similar(session: Session, params: Any) -> SearchResult:
+    """`meaning/similar`; nothing is similar to code that no workspace folder holds."""
+    wanted = SimilarParams.read(params)
+    await session.ready()
+    limit = wanted.limit or session.settings.limit
+    path = path_of(wanted.uri)
+    folder = path and session.folders.holding(path)
+    place = path.relative_to(folder.path).as_posix() if path and folder else ""
+
+    def ask(searcher: Searcher, _cancelled: Callable[[], bool]) -> Answer:
+        return searcher.similar(place, wanted.line, limit)
+
+    folders = [folder] if folder else []
+    found = await _find(session, folders, ask, limit, Converter.item, wanted.work_done_token)
+    return _search_result(session, found, wanted.partial_result_token)
+
+
+async def status(session: Session, _params: Any) -> StatusResult:
+    """`meaning/status`."""
+    await session.ready()
+
+    def look(_cancelled: Callable[[], bool]) -> StatusResult:
+        with _as_response():
+            model = session.folders.model.bundle().id
+        return {"version": session.version, "model": model, "folders": [folder_status(f) for f in session.folders]}
+
+    return await session.off_loop(look)
+
+
+async def reindex(session: Session, params: Any) -> ReindexResult:
+    """`meaning/reindex`: answers when the index equals the files again."""
+    wanted = ReindexParams.read(params)
+    await session.ready()
+    progress = session.work_progress("Indexing", wanted.work_done_token)
+    result: ReindexResult = {"folders": []}
+    try:
+        for folder in _folders(session, wanted.workspace_folder):
+            job = Job(progress, lambda: progress.cancelled)
+            session.folders.update(folder, job)
+            with _as_response():
+                report = await asyncio.wrap_future(job.done)
+            result["folders"].append({"uri": folder.uri, **asdict(report)})  # type: ignore[typeddict-item]
+    finally:
+        progress.end("done")
+    return result
+
+
+# -- the protocol's own requests
+
+
+async def workspace_symbol(session: Session, params: types.WorkspaceSymbolParams) -> list[types.WorkspaceSymbol]:
+    """`workspace/symbol` by meaning: for editors that know no request of ours.
+
+    It is sent while somebody types: a query that says nothing yet, or names a filter half, finds nothing.
+    """
+    await session.ready()
+    limit = session.settings.limit
+    try:
+        query = parse_query(params.query, limit)
+    except QueryError:
+        return []
+    folders = list(session.folders) if session.settings.workspace_symbol else []
+    found = await _find(session, folders, _asking(query), limit, Converter.symbol, params.work_done_token)
+    return _in_parts(session, found.items, params.partial_result_token, lambda items: items)
+
+
+async def search_command(session: Session, params: types.ExecuteCommandParams) -> SearchResult:
+    """`meaning.search`: its argument is the query, or the params of `meaning/search`."""
+    argument = _only_argument(params)
+    values = {"query": argument} if isinstance(argument, str) else argument
+    return await search(session, _with_token(values, params))
+
+
+async def reindex_command(session: Session, params: types.ExecuteCommandParams) -> ReindexResult:
+    """`meaning.reindex`: its argument, if there is one, is the params of `meaning/reindex`."""
+    return await reindex(session, _with_token(_only_argument(params) or {}, params))
+
+
+# -- notifications
+
+
+def initialize(session: Session, params: types.InitializeParams) -> None:
+    """Before the answer to `initialize`."""
+    session.greet(params)
+
+
+async def initialized(session: Session, _params: Any) -> None:
+    """The client has our answer."""
+    await session.begin()
+
+
+def shutdown(session: Session, _params: Any) -> None:
+    """No more requests will come."""
+    session.end()
+
+
+async def did_change_configuration(session: Session, params: types.DidChangeConfigurationParams) -> None:
+    """Settings changed: they hold from now on."""
+    await session.reconfigure(params.settings)
+
+
+def did_change_workspace_folders(session: Session, _params: Any) -> None:
+    """Folders came or went; the list is in the workspace already."""
+    session.take_folders()
+
+
+def did_save(session: Session, params: types.DidSaveTextDocumentParams) -> None:
+    """A file was saved."""
+    _files_changed(session, [params.text_document.uri])
+
+
+def did_change_watched_files(session: Session, params: types.DidChangeWatchedFilesParams) -> None:
+    """Files changed outside of the editor."""
+    _files_changed(session, [change.uri for change in params.changes])
+
+
+REQUESTS: Mapping[str, Callable[..., Any]] = {
+    protocol.SEARCH: search,
+    protocol.SIMILAR: similar,
+    protocol.STATUS: status,
+    protocol.REINDEX: reindex,
+    types.WORKSPACE_SYMBOL: workspace_symbol,
+    types.INITIALIZE: initialize,
+    types.INITIALIZED: initialized,
+    types.SHUTDOWN: shutdown,
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_workspace_folders,
+    types.TEXT_DOCUMENT_DID_SAVE: did_save,
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: did_change_watched_files,
+}
+COMMANDS: Mapping[str, Callable[..., Any]] = {
+    protocol.SEARCH_COMMAND: search_command,
+    protocol.REINDEX_COMMAND: reindex_command,
+}
+
+
+# -- what they share
+
+
+def _asking(query: Query) -> Ask:
+    return lambda searcher, cancelled: searcher.search(query, cancelled)
+
+
+@dataclass(frozen=True)
+class _Found(Generic[Item]):
+    """The answers of all folders that were asked, joined."""
+
+    items: list[Item]
+    pending: int
+    indexed: int
+    model: str
+    took_ms: float
+
+
+async def _find(
+    session: Session,
+    folders: Sequence[Folder],
+    ask: Ask,
+    limit: int,
+    convert: Callable[[Converter, Hit], Item],
+    token: protocol.Token | None,
+) -> _Found[Item]:
+    """Ask the folders in a thread of its own, and convert the best hits of all.
+
+    Scores of two folders are compared: they come from one model and one ranking, if not from one pool of candidates.
+    """
+    progress = session.work_progress("Searching", token)
+    encoding = session.workspace.position_encoding
+
+    def work(stopped: Callable[[], bool]) -> _Found[Item]:
+        start = time.perf_counter()
+        with _as_response():
+            model = session.folders.model.bundle().id
+            answers = _answers(session, folders, ask, lambda: stopped() or progress.cancelled)
+        converters = [Converter(folder.uri, folder.path, encoding) for folder, _ in answers]
+        each = [[(c, hit) for hit in answer.hits] for c, (_, answer) in zip(converters, answers, strict=True)]
+        best = islice(merge(*each, key=lambda found: -found[1].score), limit)
+        return _Found(
+            [convert(converter, hit) for converter, hit in best],
+            sum(folder.pending(answer.pending) for folder, answer in answers),
+            sum(answer.indexed for _, answer in answers),
+            model,
+            round((time.perf_counter() - start) * 1000, 2),
+        )
+
+    try:
+        return await session.off_loop(work)
+    finally:
+        progress.end("done")
+
+
+def _answers(
+    session: Session, folders: Sequence[Folder], ask: Ask, cancelled: Callable[[], bool]
+) -> list[tuple[Folder, Answer]]:
+    """The answers of those folders that can answer. Raises what was wrong with the others if none can."""
+    outcomes = [(folder, _outcome(session, folder, ask, cancelled)) for folder in folders]
+    answers = [(folder, outcome) for folder, outcome in outcomes if isinstance(outcome, Answer)]
+    problems = [outcome for _, outcome in outcomes if isinstance(outcome, Exception)]
+    if problems and not answers:
+        raise problems[0]
+    return answers
+
+
+def _outcome(session: Session, folder: Folder, ask: Ask, cancelled: Callable[[], bool]) -> Answer | Exception | None:
+    """One folder's answer, or why it has none; a folder that is not there holds nothing, and says nothing."""
+    try:
+        with folder.reading() as searcher:
+            return ask(searcher, cancelled)
+    except NotADirectoryError:
+        return None
+    except sqlite3.DatabaseError as error:
+        session.folders.update(folder)  # Which finds the damage and builds the index anew.
+        return error
+    except EXPECTED as error:
+        return error
+
+
+@contextmanager
+def _as_response() -> Iterator[None]:
+    """What the domain raises becomes the error of the response."""
+    try:
+        yield
+    except QueryError as error:
+        raise JsonRpcInvalidParams(str(error)) from None
+    except Cancelled:
+        raise JsonRpcRequestCancelled("the request was cancelled") from None
+    except (*EXPECTED, sqlite3.DatabaseError) as error:
+        raise JsonRpcException(str(error), REQUEST_FAILED) from None
+
+
+def _search_result(session: Session, found: _Found[SearchItem], token: protocol.Token | None) -> SearchResult:
+    return {
+        "items": _in_parts(session, found.items, token, lambda items: {"items": items}),
+        "pending": found.pending,
+        "indexed": found.indexed,
+        "model": found.model,
+        "tookMs": found.took_ms,
+    }
+
+
+def _in_parts(
+    session: Session, items: list[Item], token: protocol.Token | None, part: Callable[[list[Item]], Any]
+) -> list[Item]:
+    """The items for the response: all of them, or none when they went out as partial results, as the protocol asks."""
+    if token is None:
+        return items
+    for start in range(0, len(items), PARTIAL_ITEMS):
+        value = part(items[start : start + PARTIAL_ITEMS])
+        session.protocol.notify(types.PROGRESS, types.ProgressParams(token, value))
+    return []
+
+
+def _folders(session: Session, uri: str | None) -> list[Folder]:
+    """The folder that a request names, or all."""
+    if uri is None:
+        return list(session.folders)
+    if folder := session.folders.named(uri):
+        return [folder]
+    known = ", ".join(folder.uri for folder in session.folders) or "none"
+    raise JsonRpcInvalidParams(f"`workspaceFolder` is {uri!r}, which is not open (open: {known})")
+
+
+def _only_argument(params: types.ExecuteCommandParams) -> Any:
+    arguments = params.arguments or ()
+    if len(arguments) > 1:
+        raise JsonRpcInvalidParams(f"{params.command}: takes one argument, not {len(arguments)}")
+    return arguments[0] if arguments else None
+
+
+def _with_token(values: Any, params: types.ExecuteCommandParams) -> Any:
+    """A command's progress token is that of its request."""
+    return {"workDoneToken": params.work_done_token, **values} if isinstance(values, dict) else values
+
+
+def _files_changed(session: Session, uris: Sequence[str]) -> None:
+    """Have the folders that hold the files updated. git's own files change all the time and are never indexed."""
+    paths = [path for uri in uris if (path := path_of(uri)) and _GIT not in path.parts]
+    for folder in {folder for path in paths if (folder := session.folders.holding(path))}:
+        session.folders.update(folder)

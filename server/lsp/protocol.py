@@ -1,0 +1,228 @@
+"""The types of our own requests: how their parameters are read, and what they answer.
+
+Parameters come as JSON has them; whatever is wrong is refused by the name of its field (InvalidParams, -32602).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypedDict, TypeVar
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+from ..search.query import MAX_LIMIT
+
+SEARCH = "meaning/search"
+SIMILAR = "meaning/similar"
+STATUS = "meaning/status"
+REINDEX = "meaning/reindex"
+INDEX_CHANGED = "meaning/indexChanged"
+SEARCH_COMMAND = "meaning.search"
+REINDEX_COMMAND = "meaning.reindex"
+
+Token = int | str
+"""A progress token."""
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class SearchParams:
+    """`meaning/search`. What is None is not asked for."""
+
+    query: str
+    limit: int | None
+    languages: frozenset[str]
+    paths: tuple[str, ...]
+    kinds: frozenset[str]
+    workspace_folder: str | None
+    work_done_token: Token | None
+    partial_result_token: Token | None
+
+    @classmethod
+    def read(cls, params: Any) -> SearchParams:
+        """From JSON; raises JsonRpcInvalidParams."""
+        fields = _Fields(params)
+        return cls(
+            fields.required("query", _text),
+            fields.optional("limit", _limit),
+            frozenset(fields.optional("languages", _texts) or ()),
+            fields.optional("paths", _texts) or (),
+            frozenset(fields.optional("kinds", _texts) or ()),
+            fields.optional("workspaceFolder", _text),
+            fields.optional("workDoneToken", _token),
+            fields.optional("partialResultToken", _token),
+        )
+
+
+@dataclass(frozen=True)
+class SimilarParams:
+    """`meaning/similar`: code like the function at a place."""
+
+    uri: str
+    line: int
+    limit: int | None
+    work_done_token: Token | None
+    partial_result_token: Token | None
+
+    @classmethod
+    def read(cls, params: Any) -> SimilarParams:
+        """From JSON; raises JsonRpcInvalidParams."""
+        fields = _Fields(params)
+        position = _Fields(fields.required("position", _object), "position.")
+        position.required("character", _count)
+        return cls(
+            _Fields(fields.required("textDocument", _object), "textDocument.").required("uri", _text),
+            position.required("line", _count),
+            fields.optional("limit", _limit),
+            fields.optional("workDoneToken", _token),
+            fields.optional("partialResultToken", _token),
+        )
+
+
+@dataclass(frozen=True)
+class ReindexParams:
+    """`meaning/reindex`: one workspace folder, or all."""
+
+    workspace_folder: str | None
+    work_done_token: Token | None
+
+    @classmethod
+    def read(cls, params: Any) -> ReindexParams:
+        """From JSON; raises JsonRpcInvalidParams."""
+        fields = _Fields({} if params is None else params)
+        return cls(fields.optional("workspaceFolder", _text), fields.optional("workDoneToken", _token))
+
+
+class SearchItem(TypedDict):
+    """One hit."""
+
+    location: types.Location
+    selectionRange: types.Range
+    name: str
+    containerName: str | None
+    kind: types.SymbolKind
+    language: str
+    score: float
+    preview: str
+
+
+class SearchResult(TypedDict):
+    """The answer to `meaning/search` and `meaning/similar`."""
+
+    items: list[SearchItem]
+    pending: int
+    """Files known to be changed and not indexed yet."""
+    indexed: int
+    """Units in the index."""
+    model: str
+    tookMs: float
+
+
+class FolderStatus(TypedDict):
+    """How a workspace folder's index is; also what `meaning/indexChanged` tells."""
+
+    uri: str
+    state: str
+    """`waiting`, `indexing`, `ready` or `failed`."""
+    done: int
+    total: int
+    """Files of the update that runs."""
+    files: int
+    units: int
+    pending: int
+    problem: str | None
+
+
+class StatusResult(TypedDict):
+    """The answer to `meaning/status`."""
+
+    version: str
+    model: str
+    folders: list[FolderStatus]
+
+
+class FolderReport(TypedDict):
+    """The outcome of one folder's update; `problem` says why there is none."""
+
+    uri: str
+    files: int
+    units: int
+    embedded: int
+    reused: int
+    removed: int
+    seconds: float
+    pending: int
+
+
+class ReindexResult(TypedDict):
+    """The answer to `meaning/reindex`."""
+
+    folders: list[FolderReport]
+
+
+class _Fields:
+    """The fields of an object of the parameters."""
+
+    def __init__(self, values: Any, place: str = "") -> None:
+        if not isinstance(values, dict):
+            raise JsonRpcInvalidParams(f"params are {_shown(values)}, they should be an object")
+        self._values, self._place = values, place
+
+    def required(self, name: str, read: Callable[[Any], Value]) -> Value:
+        if name not in self._values:
+            raise JsonRpcInvalidParams(f"`{self._place}{name}` is missing")
+        return self._read(name, read)
+
+    def optional(self, name: str, read: Callable[[Any], Value]) -> Value | None:
+        return None if self._values.get(name) is None else self._read(name, read)
+
+    def _read(self, name: str, read: Callable[[Any], Value]) -> Value:
+        try:
+            return read(self._values[name])
+        except ValueError as wanted:
+            found = _shown(self._values[name])
+            raise JsonRpcInvalidParams(f"`{self._place}{name}` is {found}, it should be {wanted}") from None
+
+
+def _shown(value: Any) -> str:
+    """A value as an error shows it: itself if it is short, else its type."""
+    shown = repr(value)
+    return shown if len(shown) <= 40 else f"a {type(value).__name__}"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a string")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError("a list of strings")
+    return tuple(value)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("a whole number from 0")
+    return value
+
+
+def _limit(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
+        raise ValueError(f"a whole number from 1 to {MAX_LIMIT}")
+    return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("an object")
+    return value
+
+
+def _token(value: Any) -> Token:
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise ValueError("a string or a whole number")
+    return value

@@ -1,0 +1,227 @@
+"""One client's connection: its settings, its folders, and the ways to talk to it from other threads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from lsprotocol import types
+from pygls.exceptions import FeatureRequestError, JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import default_converter
+
+from .. import __version__
+from ..embed.bundle import Bundle, ModelError, resolve_model
+from ..index.report import IndexReport
+from ..settings import Settings, with_values
+from .folders import EXPECTED, Folder, Folders, Job
+from .progress import WorkProgress, on_loop
+from .protocol import INDEX_CHANGED, FolderStatus, Token
+from .wire import Wire
+
+NAME = "meaning-lsp"
+SECTION = "meaning"
+CLIENT_SECONDS = 2.0
+"""How long a client may take to tell its settings before its requests are answered without them."""
+SEARCH_THREADS = 2
+"""One that searches, and one for the next question of somebody who types on."""
+_CLIENTS_OWN = ("trace",)
+"""Keys that language clients put into a server's section for themselves."""
+
+Result = TypeVar("Result")
+log = logging.getLogger(__name__)
+
+
+class Session(LanguageServer):
+    """The server, as one client sees it."""
+
+    protocol: Wire
+
+    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
+        """`settings` hold where the client's say nothing."""
+        super().__init__(NAME, __version__, protocol_cls=Wire, converter_factory=default_converter)
+        self.loop = loop
+        self.folders = Folders(settings, self._folder_changed, self._background_job)
+        self._base = settings
+        self._initial: Mapping[str, Any] = {}
+        self._fallback_root: str | None = None
+        self._searches = ThreadPoolExecutor(SEARCH_THREADS, "meaning-search")
+        self._ready = asyncio.Event()
+        self._shown: set[str] = set()
+
+    @property
+    def settings(self) -> Settings:
+        """What holds now."""
+        return self.folders.settings
+
+    # -- from hello to goodbye
+
+    def greet(self, params: types.InitializeParams) -> None:
+        """Remember what `initialize` says; the work begins with `initialized`."""
+        self._initial = self._section(params.initialization_options, "initializationOptions")
+        if params.workspace_folders is None:
+            self._fallback_root = params.root_uri or self.workspace.root_uri
+
+    async def begin(self) -> None:
+        """The client is there: ask for its settings, then index its folders."""
+        try:
+            await self.configure(await self._asked_settings())
+        finally:
+            self.take_folders()
+            self._ready.set()
+        self._register()
+
+    async def ready(self) -> None:
+        """Waits until the settings are known, but not for a client that does not tell them."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._ready.wait(), CLIENT_SECONDS)
+
+    def take_folders(self) -> None:
+        """The workspace folders are now those that the client named."""
+        named = list(self.workspace.folders)
+        self.folders.set([self._fallback_root] if self._fallback_root and not named else named)
+
+    def end(self, patience: float = 0) -> None:
+        """Stop all work; waits up to `patience` seconds for it to stop."""
+        self.folders.close(patience)
+        self._searches.shutdown(wait=False, cancel_futures=True)
+
+    # -- settings
+
+    async def configure(self, values: Mapping[str, Any]) -> None:
+        """Lay the client's settings over the initial ones; a bad one is shown by name, and its default holds."""
+        given = {**self._initial, **values}
+        settings, problems = with_values(self._base, {k: v for k, v in given.items() if k not in _CLIENTS_OWN})
+        if settings.model not in (self._base.model, self.settings.model):
+            try:
+                await self.off_loop(lambda _: Bundle.load(resolve_model(settings.model)))
+            except ModelError as error:
+                problems.append(f"meaning.model: {error}; using {self._base.model!r}")
+                settings = replace(settings, model=self._base.model)
+        for problem in problems:
+            self.show_once(problem, types.MessageType.Warning)
+        self.folders.configure(settings)
+
+    async def reconfigure(self, pushed: Any) -> None:
+        """The client says that its settings changed: in the notification itself, or to be asked for."""
+        section = pushed.get(SECTION) if isinstance(pushed, dict) else None
+        await self.configure(self._section(section, "settings") if section else await self._asked_settings())
+
+    async def _asked_settings(self) -> Mapping[str, Any]:
+        workspace = self.client_capabilities.workspace
+        if not (workspace and workspace.configuration):
+            return {}
+        wanted = types.ConfigurationParams([types.ConfigurationItem(section=SECTION)])
+        try:
+            answer = await asyncio.wait_for(self.workspace_configuration_async(wanted), CLIENT_SECONDS)
+        except Exception as error:  # No answer in time, or an error: as if the client had no such settings.
+            log.warning("the client's settings are not known: %s", error or type(error).__name__)
+            return {}
+        return self._section(answer[0] if answer else None, "workspace/configuration")
+
+    def _section(self, value: Any, where: str) -> Mapping[str, Any]:
+        """The settings in a value that a client sent, which may hold them under `meaning`."""
+        inner = value.get(SECTION, value) if isinstance(value, dict) else value
+        if isinstance(inner, dict):
+            return inner
+        if inner is not None:
+            self.show_once(f"{where}: {inner!r} is no object of settings; it is ignored", types.MessageType.Warning)
+        return {}
+
+    def _register(self) -> None:
+        """Ask to be told of changed files and settings, where the client can be asked."""
+        workspace = self.client_capabilities.workspace
+        files = workspace and workspace.did_change_watched_files
+        configuration = workspace and workspace.did_change_configuration
+        wanted = []
+        if files and files.dynamic_registration:
+            every = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher("**/*")])
+            wanted.append(types.Registration("files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, every))
+        if configuration and configuration.dynamic_registration:
+            section = types.DidChangeConfigurationRegistrationOptions(SECTION)
+            wanted.append(types.Registration("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, section))
+        if wanted:
+            self.client_register_capability(types.RegistrationParams(wanted))
+
+    # -- work in other threads
+
+    async def off_loop(self, work: Callable[[Callable[[], bool]], Result]) -> Result:
+        """Run `work` in a thread; it is given a way to ask whether the request was cancelled."""
+        stop = threading.Event()
+        try:
+            return await self.loop.run_in_executor(self._searches, work, stop.is_set)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    def work_progress(self, title: str, token: Token | None = None) -> WorkProgress:
+        """A progress that the client shows."""
+        return WorkProgress(self, self.loop, title, token)
+
+    def _background_job(self, folder: Folder) -> Job:
+        """An update that no request asked for, with a progress of the server's own."""
+        progress = self.work_progress(f"Indexing {folder.path.name}")
+        job = Job(progress, lambda: progress.cancelled)
+        job.done.add_done_callback(lambda done: progress.end(_outcome(done)))
+        return job
+
+    # -- talking to the client
+
+    def _folder_changed(self, folder: Folder) -> None:
+        """Called in the indexing thread."""
+        if folder.problem:
+            on_loop(self.loop, self.show_once, folder.problem, types.MessageType.Error)
+        on_loop(self.loop, self.protocol.notify, INDEX_CHANGED, folder_status(folder))
+
+    def show_once(self, message: str, kind: types.MessageType) -> None:
+        """Show a message to the user, unless it was shown before."""
+        if message not in self._shown:
+            self._shown.add(message)
+            self.window_show_message(types.ShowMessageParams(kind, message))
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """What went wrong outside of the protocol, for the log. Users can do nothing about it, so it is not shown."""
+        if source is FeatureRequestError and getattr(error, "code", None) != JsonRpcInternalError.CODE:
+            return  # The client made a mistake, and has it in its response.
+        trace = (getattr(error, "data", None) or {}).get("traceback", ())
+        log.error("%s%s", error, "".join(("\n", *trace)) if trace else "")
+        self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"{error}"))
+
+
+def folder_status(folder: Folder) -> FolderStatus:
+    """How a folder is; looks into its index, so not for the event loop."""
+    files = units = pending = 0
+    problem = folder.problem
+    try:
+        with folder.reading() as searcher:
+            status = searcher.index.status()
+        files, units, pending = status.files, status.units, status.pending
+        problem = problem or (status.problems[-1] if status.problems else None)
+    except EXPECTED as error:
+        problem = problem or str(error)
+    return {
+        "uri": folder.uri,
+        "state": folder.state,
+        "done": folder.done,
+        "total": folder.total,
+        "files": files,
+        "units": units,
+        "pending": folder.pending(pending),
+        "problem": problem,
+    }
+
+
+def _outcome(done: Future[IndexReport]) -> str:
+    """The last word of an update's progress."""
+    if done.cancelled():
+        return "cancelled"
+    if error := done.exception():
+        return str(error)
+    report = done.result()
+    return f"{report.pending} files left" if report.pending else f"{report.units} pieces of code"
