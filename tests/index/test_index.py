@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from server.embed.bundle import Bundle
-from server.index import vectors
+from server.index import vectors, workers
 from server.index.index import Index
 from server.index.store import DATABASE, StoreError
-from server.index.workers import WORTH_PROCESSES
 from server.settings import Settings
 from tests.embed.tiny import write_bundle
 
@@ -140,11 +139,11 @@ def test_what_a_cancelled_update_wrote_stays(
 
 
 def test_worker_processes_find_what_one_finds(
-    root: Path, open_index: Open, tmp_path: Path, bundle: Bundle
+    root: Path, open_index: Open, tmp_path: Path, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    body = "\n\n".join(function(f"f{i}", i % 40) for i in range(300))
-    for i in range(WORTH_PROCESSES // len(body) + 2):
-        write(root, f"m{i:03}.py", body.replace("def f", f"def g{i}_"))
+    monkeypatch.setattr(workers, "WORTH_PROCESSES", 1)
+    for i in range(40):
+        write(root, f"m{i}.py", "\n\n".join(function(f"g{i}_{j}", j) for j in range(20)))
     alone = Index.open(root, bundle, Settings(cache_dir=tmp_path / "other", threads=1))
     alone.update(workers=1)
     index = open_index()

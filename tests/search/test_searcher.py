@@ -1,0 +1,161 @@
+"""A question finds the right unit, where it stands now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.embed.bundle import Bundle, resolve_model
+from server.index.index import Index
+from server.search.answer import Hit
+from server.search.query import parse_query
+from server.search.searcher import Cancelled, Searcher
+from server.settings import Settings
+
+FILES = {
+    "net/retry.py": '''def retry_with_backoff(call, attempts):
+    """Call again after a failure, waiting longer each time."""
+    for attempt in range(attempts):
+        try:
+            return call()
+        except OSError:
+            sleep(2 ** attempt)
+''',
+    "net/upload.go": """package net
+
+// Upload sends a file to the server in chunks.
+func Upload(path string, chunkSize int) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return send(file, chunkSize)
+}
+""",
+    "cron.py": '''class CronExpression:
+    """A schedule in five fields: minute, hour, day, month, weekday."""
+
+    def __init__(self, text):
+        self.fields = parse_fields(text)
+
+    def next_run(self, now):
+        """The next time the schedule fires."""
+        return min(field.after(now) for field in self.fields)
+
+
+def parse_fields(text):
+    """Split a cron expression into its fields."""
+    return text.split()
+''',
+    "tests/test_cron.py": """def test_parse_fields():
+    assert parse_fields("* * * * *") == ["*"] * 5
+""",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for path, text in FILES.items():
+        (tmp_path / "w" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "w" / path).write_text(text)
+    return tmp_path / "w"
+
+
+@pytest.fixture
+def searcher(root: Path, tmp_path: Path) -> Iterator[Searcher]:
+    bundle = Bundle.load(resolve_model("default"))
+    index = Index.open(root, bundle, Settings(cache_dir=tmp_path / "cache", threads=1))
+    index.update()
+    yield Searcher(index)
+    index.close()
+
+
+def names(hits: tuple[Hit, ...]) -> list[str]:
+    return [hit.name for hit in hits]
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("try again after an error", "retry_with_backoff"),
+        ("send a file in pieces", "Upload"),
+        ("split a cron expression", "parse_fields"),
+        ("when does the schedule fire next", "next_run"),
+        ("CronExpression", "CronExpression"),
+        ("parse_fields", "parse_fields"),
+        ("cronexpression", "CronExpression"),
+    ],
+)
+def test_a_question_finds_its_function(searcher: Searcher, question: str, name: str) -> None:
+    assert names(searcher.search(parse_query(question)).hits)[0] == name
+
+
+@pytest.mark.parametrize("only", ["dense", "lexical"])
+def test_either_side_answers_alone(searcher: Searcher, only: str) -> None:
+    hits = searcher.search(parse_query("split a cron expression into fields", only=only)).hits
+    assert "parse_fields" in names(hits)[:2]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("lang:go file", {"net/upload.go"}),
+        ("path:net/ file", {"net/upload.go", "net/retry.py"}),
+        ("kind:class schedule", {"cron.py"}),
+        ("lang:go kind:class file", set()),
+        ("path:nowhere/ file", set()),
+    ],
+)
+def test_filters_leave_only_what_they_name(searcher: Searcher, question: str, expected: set[str]) -> None:
+    assert {hit.path for hit in searcher.search(parse_query(question)).hits} == expected
+
+
+def test_the_answer_says_what_it_rests_on(searcher: Searcher) -> None:
+    answer = searcher.search(parse_query("cron", limit=2))
+    assert len(answer.hits) == 2
+    assert answer.indexed == searcher.index.store.totals().units > 5
+    assert answer.pending == 0
+    assert answer.model == searcher.index.bundle.id
+    assert answer.took_ms > 0
+
+
+def test_a_hit_names_its_place(searcher: Searcher, root: Path) -> None:
+    hit = searcher.search(parse_query("parse_fields")).hits[0]
+    line, first, last = hit.selection
+    assert (root / hit.path).read_text().splitlines()[line][first:last] == "parse_fields"
+    assert hit.preview == "def parse_fields(text)"
+
+
+def test_a_hit_from_a_file_that_changed_stands_where_it_is_now(searcher: Searcher, root: Path) -> None:
+    before = searcher.search(parse_query("parse_fields")).hits[0]
+    file = root / "cron.py"
+    file.write_text("import os\n\n\n" + file.read_text())
+    after = searcher.search(parse_query("parse_fields")).hits[0]
+    assert (after.start_line, after.selection[0]) == (before.start_line + 3, before.selection[0] + 3)
+
+
+def test_a_hit_that_is_gone_is_not_given(searcher: Searcher, root: Path) -> None:
+    (root / "net/retry.py").unlink()
+    (root / "cron.py").write_text("x = 1\n")
+    found = searcher.search(parse_query("try again after an error", limit=100)).hits
+    assert {hit.path for hit in found} == {"net/upload.go", "tests/test_cron.py"}
+
+
+def test_code_like_the_one_at_the_cursor(searcher: Searcher) -> None:
+    answer = searcher.similar("cron.py", 12, 3)
+    assert answer.hits
+    assert ("cron.py", "parse_fields") not in [(hit.path, hit.name) for hit in answer.hits]
+    assert searcher.similar("nowhere.py", 0, 3).hits == ()
+
+
+def test_a_search_that_nobody_waits_for_stops(searcher: Searcher) -> None:
+    with pytest.raises(Cancelled):
+        searcher.search(parse_query("cron"), lambda: True)
+
+
+def test_an_update_beside_it_is_seen(searcher: Searcher, root: Path, tmp_path: Path) -> None:
+    (root / "new.py").write_text("def resize_image(picture):\n    return picture.scale(2)\n")
+    Index.open(root, searcher.index.bundle, searcher.index.settings).update()
+    assert names(searcher.search(parse_query("make an image bigger resize")).hits)[0] == "resize_image"
