@@ -17,14 +17,13 @@ from .languages import CLASS_NAME, Language
 from .unit import KINDS
 
 CLASS_LIKE = frozenset({"class", "struct", "trait", "interface", "impl", "extension", "object", "enum"})
-FUNCTION_LIKE = frozenset({"function", "method", "constructor", "property", "lambda", "test", "macro"})
+FUNCTION_LIKE = frozenset({"function", "method", "constructor", "property", "test", "macro"})
 _LAMBDA = "lambda"
-"""A capture of its own: a function without a name of its own that is bound to one. It becomes a `function` where it
-is long enough to be a unit."""
+"""A capture of its own; see Definition.bound."""
 _DEFINING = frozenset({*KINDS, _LAMBDA})
 
 _MAX_SIGNATURE = 400
-_BODY_OPENS = re.compile(r"[\s{\\]*(?:=>|->|=|:|\bdo|\bthen|\bwhere|\bwith)?[\s{]*$")
+_BODY_OPENS = re.compile(r"[\s{\\]*(?:=>|->|=|:|;|\bdo|\bthen|\bwhere|\bwith|\bend)?[\s{]*$")
 _QUOTED = re.compile(r"([\"'`]+)(.*)\1$")
 _ARGUMENTS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 _KEYWORDS = re.compile(r",\s*\w+:.*")
@@ -47,6 +46,8 @@ class Definition:
     selection: tuple[int, int, int]
     signature: str
     doc: str
+    bound: bool
+    """A function without a name of its own, bound to one (a lambda); a unit only if it is long enough."""
     parent: Definition | None = field(default=None, repr=False)
 
     @property
@@ -187,6 +188,7 @@ def _definition(
         selection=_selection(found, name, data),
         signature=_signature(found, declaring),
         doc=clean_docstring(_text(doc, data)) if doc else "",
+        bound=found.kind == _LAMBDA,
         parent=parent,
     )
 
@@ -209,12 +211,16 @@ def _name(found: _Found, data: bytes) -> str:
     text = data[node.start_byte : found.captures["name"][-1].end_byte].decode("utf-8", "replace")
     if node.type == "operator_cast":  # C++: its node has the parameters too
         text = text.partition("(")[0]
+    elif node.type == "simple_symbol":  # Ruby
+        text = text[1:]
     text = " ".join(text.split())
     quoted = _QUOTED.match(text)
     return (quoted[2] if quoted else text) or found.kind
 
 
 def _kind(kind: str, name: str, parent: Definition | None, container: str, language: Language) -> str:
+    if kind == _LAMBDA:
+        kind = "function"
     if kind == "function" and parent and parent.kind in CLASS_LIKE:
         kind = "method"
     if kind == "method" and language.constructors:

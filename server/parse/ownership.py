@@ -74,7 +74,7 @@ def _claim(
     """The piece that a definition becomes, its spans the lines that it takes from `around`."""
     first, doc = comments.above(definition.first_line)
     last = definition.last_line
-    if definition.kind == "lambda" and last - definition.first_line + 1 < _MIN_LAMBDA_LINES:
+    if definition.bound and last - definition.first_line + 1 < _MIN_LAMBDA_LINES:
         return None
     kept = NOBODY
     if container and container.definition:

@@ -85,7 +85,7 @@ class _Writer:
         return Unit(
             name=definition.name,
             container=definition.container,
-            kind="function" if definition.kind == "lambda" else definition.kind,
+            kind=definition.kind,
             start_line=piece.first_line,
             end_line=piece.last_line,
             selection=definition.selection,

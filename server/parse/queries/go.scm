@@ -17,9 +17,14 @@
 (type_declaration
   . (type_spec name: (_) @name type: (interface_type) @body) .) @interface
 (type_declaration
-  . (type_spec name: (_) @name type: (function_type)) .) @type
+  . [
+    (type_spec name: (_) @name)
+    (type_alias name: (_) @name)
+  ] .) @type
 (type_spec name: (_) @name type: (struct_type (field_declaration_list) @body)) @struct
 (type_spec name: (_) @name type: (interface_type) @body) @interface
+(type_spec name: (_) @name) @type
+(type_alias name: (_) @name) @type
 
 (short_var_declaration
   left: (expression_list . (identifier) @name .)

@@ -85,3 +85,10 @@
   ])
   (#any-of? @_call
     "describe" "context" "suite" "it" "test" "specify")) @test
+
+; app.get("/users", async (request, response) => { … })
+(call_expression
+  arguments: (arguments . [(string) (template_string)] @name . [
+    (arrow_function body: (_) @body)
+    (function_expression body: (_) @body)
+  ])) @lambda
