@@ -153,6 +153,7 @@ LANGUAGES = (
         ("tree_sitter_c_sharp", "language"),
         ("csharp",),
         interpreters=("dotnet-script",),
+        skipped=("attribute_list", "preproc_region", "preproc_endregion", "preproc_pragma", "preproc_nullable"),
         blocks=(
             *("block", "declaration_list", "enum_member_declaration_list", "switch_body", "switch_section"),
             *("initializer_expression", "accessor_list", "preproc_if", "preproc_elif", "preproc_else"),
@@ -165,6 +166,7 @@ LANGUAGES = (
         ("kotlin",),
         interpreters=("kotlin",),
         comments=("line_comment", "block_comment"),
+        skipped=("annotation",),
         blocks=("block", "class_body", "enum_class_body", "lambda_literal", "when_expression"),
         mend=mend.kotlin,
     ),
@@ -175,6 +177,7 @@ LANGUAGES = (
         ("swift",),
         interpreters=("swift",),
         comments=("comment", "multiline_comment"),
+        skipped=("attribute", "directive"),
         blocks=("statements", "class_body", "enum_class_body", "protocol_body", "switch_statement", "array_literal"),
     ),
     Language(
@@ -184,6 +187,7 @@ LANGUAGES = (
         ("scala",),
         interpreters=("scala", "scala-cli", "amm"),
         comments=("comment", "block_comment"),
+        skipped=("annotation",),
         blocks=("template_body", "with_template_body", "enum_body", "block", "indented_block", "case_block"),
         constructors=("this",),
     ),
@@ -228,7 +232,7 @@ LANGUAGES = (
         ("haskell",),
         interpreters=("runhaskell", "runghc", "stack", "cabal"),
         comments=("comment", "haddock"),
-        skipped=("pragma",),
+        skipped=("pragma", "cpp"),
         blocks=(
             *("declarations", "imports", "exports", "do", "local_binds", "class_declarations", "instance_declarations"),
             *("data_constructors", "gadt_constructors", "fields", "alternatives"),

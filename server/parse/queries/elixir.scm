@@ -54,7 +54,7 @@
   (#any-of? @_def "def" "defp")
   (#not-eq? @name "when"))
 
-; Types and callbacks
+; Types, and the functions that a behaviour asks for
 ((unary_operator
   operator: "@"
   operand: (call
@@ -63,7 +63,16 @@
       (binary_operator
         left: [(identifier) @name (call target: (identifier) @name)]
         operator: "::")))) @type
-  (#any-of? @_type "type" "typep" "opaque" "callback" "macrocallback"))
+  (#any-of? @_type "type" "typep" "opaque"))
+((unary_operator
+  operator: "@"
+  operand: (call
+    target: (identifier) @_type
+    (arguments
+      (binary_operator
+        left: [(identifier) @name (call target: (identifier) @name)]
+        operator: "::")))) @function
+  (#any-of? @_type "callback" "macrocallback"))
 
 ; ExUnit
 ((call
@@ -134,8 +143,24 @@
         (binary_operator
           left: [(identifier) @name (call target: (identifier) @name)]
           operator: "::")))) @type
-  (#any-of? @_doc "doc" "typedoc")
-  (#any-of? @_type "type" "typep" "opaque" "callback" "macrocallback"))
+  (#eq? @_doc "typedoc")
+  (#any-of? @_type "type" "typep" "opaque"))
+((unary_operator
+  operator: "@"
+  operand: (call
+    target: (identifier) @_doc
+    (arguments [(string) @doc (sigil (quoted_content) @doc)])))
+  .
+  (unary_operator
+    operator: "@"
+    operand: (call
+      target: (identifier) @_type
+      (arguments
+        (binary_operator
+          left: [(identifier) @name (call target: (identifier) @name)]
+          operator: "::")))) @function
+  (#eq? @_doc "doc")
+  (#any-of? @_type "callback" "macrocallback"))
 ((call
   target: (identifier) @_def
   (arguments . [(alias) (atom)] @name)

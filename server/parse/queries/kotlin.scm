@@ -10,6 +10,9 @@
 (enum_entry (identifier) @name (class_body) @body) @object
 (type_alias type: (_) @name) @type
 
+; The members of an object without a name
+(object_literal (class_body (function_declaration name: (_) @name (function_body)? @body) @method))
+
 ; Functions; the type in front of an extension's name is its container.
 (function_declaration name: (_) @name (function_body)? @body) @function
 (function_declaration
@@ -52,3 +55,6 @@
   (variable_declaration . (identifier) @name)
   (object_literal (class_body) @body)) @object
   (#match? @object "\n"))
+
+; What the grammar makes of `@JvmName("sum")` above a function
+(annotated_expression . (annotation) . (parenthesized_expression) .) @skip

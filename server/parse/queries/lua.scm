@@ -61,3 +61,11 @@
   name: (identifier) @_describe
   arguments: (arguments . (string content: (_) @name) . (function_definition body: (_)? @body))) @namespace
   (#any-of? @_describe "describe" "context"))
+
+; A table that LuaCATS calls a class
+((comment content: (_) @_class)
+  .
+  (comment)*
+  .
+  (variable_declaration (assignment_statement (variable_list . name: (identifier) @name))) @class
+  (#match? @_class "^-@class\\b"))

@@ -24,6 +24,9 @@
   body: [(function_definition name: (_) @name) (function_declaration name: (_) @name)] @function) @_extension
   (#match? @_extension "^extension[^\n]*\\bdef\\b"))
 
+; The members of a class without a name
+(instance_expression (template_body (function_definition name: (_) @name body: (_)? @body) @method))
+
 ; Functions
 (function_definition name: (_) @name body: (_)? @body) @function
 (function_declaration name: (_) @name) @function
@@ -34,7 +37,10 @@
   value: [(lambda_expression) (case_block) (block . (lambda_expression) .)] @body) @lambda
 ((val_definition
   pattern: (identifier) @name
-  value: (instance_expression (template_body) @body)) @object
+  value: [
+    (instance_expression (template_body) @body)
+    (indented_block . (instance_expression (template_body) @body) .)
+  ]) @object
   (#match? @object "\n"))
 
 ; A value that a block computes
