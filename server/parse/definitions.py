@@ -20,10 +20,10 @@ CLASS_LIKE = frozenset({"class", "struct", "trait", "interface", "impl", "extens
 FUNCTION_LIKE = frozenset({"function", "method", "constructor", "property", "test", "macro"})
 _LAMBDA = "lambda"
 """A capture of its own; see Definition.bound."""
-_DEFINING = frozenset({*KINDS, _LAMBDA})
+DEFINING = frozenset({*KINDS, _LAMBDA})
 
 _MAX_SIGNATURE = 400
-_BODY_OPENS = re.compile(r"[\s{\\]*(?:=>|->|=|:|;|\bdo|\bthen|\bwhere|\bwith|\bend)?[\s{]*$")
+_BODY_OPENS = re.compile(r"(?:[\s{\\=:;]|=>|->|\b(?:do|then|where|with|end)\b)+$")
 _QUOTED = re.compile(r"([\"'`]+)(.*)\1$")
 _ARGUMENTS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 _KEYWORDS = re.compile(r",\s*\w+:.*")
@@ -149,7 +149,7 @@ def _merge(found: Iterable[Match]) -> list[_Found]:
     by_name: dict[tuple[int, int], _Found] = {}
     name_of: dict[tuple[int, int], tuple[int, int]] = {}
     for _, captures in sorted(found, key=itemgetter(0)):
-        kind = next((capture for capture in captures if capture in _DEFINING), None)
+        kind = next((capture for capture in captures if capture in DEFINING), None)
         if kind is None:
             continue
         node = captures[kind][0]

@@ -11,6 +11,7 @@ from .definitions import Comments, find_comments, find_definitions, module_docs
 from .grammar import TooHardError, matches, parse_tree
 from .languages import Language, settled
 from .ownership import Piece, assign_lines
+from .recovery import recovered
 from .source import split_lines
 from .unit import Unit
 from .windows import windows
@@ -40,7 +41,8 @@ def parse(text: str, language: Language | None, stem: str) -> list[Unit]:
 
 def _parsed(lines: list[str], language: Language, stem: str) -> list[Unit]:
     data = "\n".join([*lines, ""]).encode("utf-8")
-    tree = parse_tree(language.mend(data) if language.mend else data, language)
+    mended = language.mend(data) if language.mend else data
+    tree = recovered(mended, parse_tree(mended, language), language)
     found = matches(tree, language)
     stripped = [line.rstrip() for line in lines]
     comments = find_comments(found, data)
