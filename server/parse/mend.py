@@ -29,7 +29,7 @@ _BATS_TEST = re.compile(rb"^([ \t]*@test[ \t]+[^\n]*?)[ \t]([ \t]*\{)(?=[ \t]*(?
 
 _KOTLIN_SOFT_WHERE = re.compile(rb"\bwhere\b(?=[ \t]*[?.(),=)])")
 _KOTLIN_GUARD = re.compile(rb"^([ \t]*(?:!?i[sn][ \t][^\n\"'{}]*?|[A-Z][\w.]*))[ \t]if(?=[ \t(][^\n]*(?:->|\($))", re.M)
-_KOTLIN_CONTEXT = re.compile(rb"^[ \t]*context\([^()\n]*\)", re.M)
+_KOTLIN_CONTEXT = re.compile(rb"^([ \t]*)context(\([^()\n]*\))", re.M)
 _KOTLIN_GETTER_ANNOTATION = re.compile(rb"^[ \t]*@\w+(?:\([^()\n]*\))?(?=[ \t]*\n[ \t]*[gs]et\()", re.M)
 
 _HASKELL_ELSE = re.compile(rb"^#[ \t]*el(?=se|if)", re.M)
@@ -53,11 +53,11 @@ def bash(source: bytes) -> bytes:
 
 
 def kotlin(source: bytes) -> bytes:
-    """Guards in `when` (`is A if b ->`) as further conditions, `where` as a name; `context(A)` and the annotations of a
-    getter without a type before it as blanks."""
+    """Guards in `when` (`is A if b ->`) as further conditions, `where` as a name, `context(A)` as an annotation; the
+    annotations of a getter without a type before it as blanks."""
     source = _KOTLIN_GUARD.sub(rb"\1,  ", source)
     source = _KOTLIN_SOFT_WHERE.sub(b"wherE", source)
-    source = _KOTLIN_CONTEXT.sub(_blank, source)
+    source = _KOTLIN_CONTEXT.sub(lambda match: match[1] + b"@ontext" + re.sub(rb"\W", b"_", match[2]), source)
     return _KOTLIN_GETTER_ANNOTATION.sub(_blank, source)
 
 

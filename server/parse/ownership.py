@@ -120,14 +120,18 @@ def _adopt_blank_lines(owners: list[int], lines: Sequence[str]) -> None:
 
 
 def _add_module_code(owners: list[int], pieces: list[Piece], comments: Comments, lines: Sequence[str]) -> None:
-    """Runs of lines that nobody took become pieces; one without a word (a lone `});`) and one of nothing but attributes
-    (`{-# INLINE send #-}` below the function) go to the unit before them."""
+    """Runs of lines that nobody took become pieces. Attributes with nothing below them (`{-# INLINE send #-}` after
+    the function) go to the unit before, and so does a run without a word (a lone `});`)."""
     attributes = {line for last, first in comments.skipped.items() for line in range(first, last + 1)}
     for owner, first, last in _runs(list(owners)):
         if owner != NOBODY or not any(lines[first : last + 1]):
             continue
-        words = [line for line in range(first, last + 1) if line not in attributes and _WORD.search(lines[line])]
-        if first and not words:
+        end = next((line for line in range(first, last + 1) if line not in attributes), last + 1)
+        if first and end > first and not (end <= last and lines[end]):
+            _give(owners, [(first, end - 1)], owners[first - 1])
+            first = next((line for line in range(end, last + 1) if lines[line]), last + 1)
+            _give(owners, [(end, first - 1)], owners[end - 1])
+        if first and not any(_WORD.search(line) for line in lines[first : last + 1]):
             _give(owners, [(first, last)], owners[first - 1])
             continue
         _give(owners, [(first, last)], len(pieces))
