@@ -73,6 +73,18 @@ def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> Prepare
     )
 
 
+def passed_over(root: Path, found: FoundFile, reason: str) -> PreparedFile | Unreadable:
+    """A file that is remembered without units, so that it is not tried again until it changes."""
+    mtime_ns = stamp(found)
+    try:
+        data = (root / found.path).read_bytes()
+    except OSError as error:
+        return Unreadable(error.strerror or str(error))
+    path_text = path_embeddable(found.path)
+    state = FileState(found.path, len(data), mtime_ns, _hash(data), TEXT_LANGUAGE, reason, path_text.key)
+    return PreparedFile(state, path_text, (), ())
+
+
 def stamp(found: FoundFile) -> int:
     """The time stamp to remember of a file that is about to be read."""
     return found.mtime_ns if time.time_ns() - found.mtime_ns > SETTLED_NS else UNSETTLED

@@ -39,10 +39,11 @@ _CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
 """HNSW: links a node, candidates looked at while adding and while searching."""
 
 _SELECT = (
-    "SELECT u.id, e.vectors, p.vectors FROM units u JOIN files f ON f.id = u.file"
-    " JOIN embeddings e ON e.model = ?1 AND e.key = u.key"
-    " JOIN embeddings p ON p.model = ?1 AND p.key = f.path_key"
+    "SELECT u.id, e.vectors, p.vectors FROM units u CROSS JOIN files f ON f.id = u.file"
+    " CROSS JOIN embeddings e ON e.model = ?1 AND e.key = u.key"
+    " CROSS JOIN embeddings p ON p.model = ?1 AND p.key = f.path_key"
 )
+"""CROSS tells SQLite to begin with the units; it would begin with all embeddings of the model."""
 
 
 @dataclass(frozen=True, slots=True)

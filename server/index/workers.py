@@ -3,19 +3,21 @@ one interpreter lock."""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TypeAlias
 
 from ..workspace.discover import FoundFile
-from .prepare import PreparedFile, Unreadable, prepare
+from .prepare import PreparedFile, Unreadable, passed_over, prepare
 
 Task: TypeAlias = tuple[FoundFile, bytes | None]
 """A file, and the digest of the content that is known of it."""
@@ -36,31 +38,65 @@ _IN_FLIGHT = 4
 def prepare_all(root: Path, tasks: Sequence[Task], workers: int, cancelled: Callable[[], bool]) -> Iterator[Outcome]:
     """Prepare files by `workers` processes, or in this one where there is little to do. In the order of `tasks`.
 
-    Ends early when `cancelled` answers True.
+    A file on which a parser crashes takes a worker with it, and is passed over; no other file is. Ends early when
+    `cancelled` answers True.
     """
-    if workers < 2 or sum(found.size for found, _ in tasks) < WORTH_PROCESSES:
-        for task in tasks:
+    many = workers > 1 and sum(found.size for found, _ in tasks) >= WORTH_PROCESSES
+    chunks = _by_processes(root, tasks, workers) if many else (_prepare_chunk(root, [task]) for task in tasks)
+    with contextlib.closing(chunks):
+        for outcomes in chunks:
+            yield from outcomes
             if cancelled():
                 return
-            yield _prepare_one(root, task)
-        return
-    # Spawned, not forked: the server has threads, and a fork copies their locks in whatever state they are.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+
+
+def _by_processes(root: Path, tasks: Sequence[Task], workers: int) -> Generator[list[Outcome], None, None]:
+    pool = _pool(workers)
     try:
-        waiting: deque[Future[list[Outcome]]] = deque()
+        waiting: deque[tuple[list[Task], Future[list[Outcome]]]] = deque()
         for chunk in _chunks(tasks):
-            waiting.append(pool.submit(_prepare_chunk, root, chunk))
+            try:
+                waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
+            except BrokenProcessPool:
+                pool = _pool(workers)
+                waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
             if len(waiting) >= workers * _IN_FLIGHT:
-                yield from waiting.popleft().result()
-            if cancelled():
-                return
+                yield _result(root, *waiting.popleft())
         while waiting:
-            yield from waiting.popleft().result()
-            if cancelled():
-                return
+            yield _result(root, *waiting.popleft())
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _result(root: Path, chunk: list[Task], future: Future[list[Outcome]]) -> list[Outcome]:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return _prepare_apart(root, chunk)
+
+
+def _prepare_apart(root: Path, chunk: list[Task]) -> list[Outcome]:
+    """Prepare files of which one may crash its process: halve until it is alone, and pass over that one."""
+    pool = _pool(1)
+    try:
+        pool.submit(os.getpid).result()
+        try:
+            return pool.submit(_prepare_chunk, root, chunk).result()
+        except BrokenProcessPool:
+            if len(chunk) == 1:
+                found = chunk[0][0]
+                return [(found, passed_over(root, found, "its parser crashed"))]
+        half = len(chunk) // 2
+        return _prepare_apart(root, chunk[:half]) + _prepare_apart(root, chunk[half:])
+    except BrokenProcessPool:
+        return _prepare_chunk(root, chunk)  # no process can live here at all: the files are not to blame
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    # Spawned, not forked: the server has threads, and a fork copies their locks in whatever state they are.
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker)
 
 
 def _chunks(tasks: Sequence[Task]) -> Iterator[list[Task]]:
@@ -77,12 +113,7 @@ def _chunks(tasks: Sequence[Task]) -> Iterator[list[Task]]:
 
 
 def _prepare_chunk(root: Path, chunk: list[Task]) -> list[Outcome]:
-    return [_prepare_one(root, task) for task in chunk]
-
-
-def _prepare_one(root: Path, task: Task) -> Outcome:
-    found, known_digest = task
-    return found, prepare(root, found, known_digest)
+    return [(found, prepare(root, found, known_digest)) for found, known_digest in chunk]
 
 
 def _start_worker() -> None:

@@ -151,7 +151,7 @@ def _load(index: Index, units: Iterable[int], lexical: dict[int, float], vector:
     rows = index.store.rows_in(
         "SELECT u.id, f.path, f.language, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line,"
         " u.name_start, u.name_end, u.preview, u.key, w.name, w.container, w.doc, w.path, w.body"
-        " FROM units u JOIN files f ON f.id = u.file JOIN words w ON w.rowid = u.id WHERE u.id IN (?)",
+        " FROM units u CROSS JOIN files f ON f.id = u.file CROSS JOIN words w ON w.rowid = u.id WHERE u.id IN (?)",
         chosen,
     )
     return [_candidate(row, cosines.get(row[0], _FAR), lexical.get(row[0], 0.0)) for row in rows]
@@ -173,9 +173,9 @@ def _cosines(index: Index, units: Iterable[int], vector: Vectors) -> dict[int, t
     """Unit -> cosine with its code, with its path, with both combined; of the part that is best combined."""
     dim = len(vector)
     rows = index.store.rows_in(
-        "SELECT u.id, e.vectors, p.vectors FROM units u JOIN files f ON f.id = u.file"
-        " JOIN embeddings e ON e.model = ? AND e.key = u.key"
-        " JOIN embeddings p ON p.model = e.model AND p.key = f.path_key WHERE u.id IN (?)",
+        "SELECT u.id, e.vectors, p.vectors FROM units u CROSS JOIN files f ON f.id = u.file"
+        " CROSS JOIN embeddings e ON e.model = ? AND e.key = u.key"
+        " CROSS JOIN embeddings p ON p.model = e.model AND p.key = f.path_key WHERE u.id IN (?)",
         units,
         (index.bundle.id,),
     )
