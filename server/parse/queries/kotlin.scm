@@ -58,3 +58,9 @@
 
 ; What the grammar makes of `@JvmName("sum")` above a function
 (annotated_expression . (annotation) . (parenthesized_expression) .) @skip
+
+; What it makes of a type without a body below an annotation with arguments: `annotation` as an operand of `class`
+((infix_expression . (identifier) . (identifier) @_class . (identifier) @name .) @class
+  (#eq? @_class "class"))
+((infix_expression . (identifier) . (identifier) @_interface . (identifier) @name .) @interface
+  (#eq? @_interface "interface"))
