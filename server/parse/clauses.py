@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .definitions import Comments, Definition
+from .definitions import FUNCTION_LIKE, Comments, Definition
 
 
 def join_clauses(definitions: Iterable[Definition], comments: Comments, lines: Sequence[str]) -> list[Definition]:
@@ -28,7 +28,9 @@ def join_clauses(definitions: Iterable[Definition], comments: Comments, lines: S
 def _continues(earlier: Definition, definition: Definition, comments: Comments, lines: Sequence[str]) -> bool:
     """Whether `definition` goes on with the same function: it has the same name and no docstring of its own, and
     nothing but comments, attributes and blank lines stands between the two."""
-    if (earlier.kind, earlier.name) != (definition.kind, definition.name) or definition.doc:
+    if definition.kind not in FUNCTION_LIKE or definition.doc:
+        return False
+    if (earlier.kind, earlier.name) != (definition.kind, definition.name):
         return False
     line = definition.first_line
     while line > earlier.last_line + 1:

@@ -78,6 +78,8 @@ def _claim(
         return None
     kept = NOBODY
     if container and container.definition:
+        if definition.first_line == container.definition.first_line:
+            first, doc = definition.first_line, ""
         kept = container.definition.selection[0]
         if definition.first_line == kept and container.definition.kind in FUNCTION_LIKE:
             return None

@@ -90,7 +90,7 @@
 ((unary_operator operator: "@" operand: (call target: (identifier) @_attribute)) @skip
   (#any-of? @_attribute
     "doc" "typedoc" "spec" "impl" "deprecated" "since" "decorate" "tag" "describetag" "dialyzer" "enforce_keys"
-    "derive" "compile" "optional_callbacks"))
+    "derive"))
 ((unary_operator
   operator: "@"
   operand: (call

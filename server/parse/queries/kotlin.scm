@@ -19,7 +19,6 @@
   [
     (user_type) @container
     (nullable_type (user_type) @container)
-    (parenthesized_type) @container
   ]
   .
   "."
@@ -39,7 +38,6 @@
   [
     (user_type) @container
     (nullable_type (user_type) @container)
-    (parenthesized_type) @container
   ]
   .
   "."

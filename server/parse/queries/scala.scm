@@ -21,7 +21,7 @@
   (#not-match? @extension "^extension[^\n]*\\bdef\\b"))
 ((extension_definition
   parameters: (parameters (parameter type: (_) @container))
-  body: [(function_definition name: (_) @name) (function_declaration name: (_) @name)] @function) @_extension
+  body: [(function_definition name: (_) @name) (function_declaration name: (_) @name)] @method) @_extension
   (#match? @_extension "^extension[^\n]*\\bdef\\b"))
 
 ; The members of a class without a name
