@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +30,6 @@ FEATURES = (
     "stem",
     "stem_precision",
     "folders",
-    "file_dense",
-    "file_dense_mean",
-    "file_lexical",
-    "file_cover",
-    "file_defines",
-    "exact",
-    "exact_case",
     "type_kind",
     "module_kind",
     "text_kind",
@@ -44,6 +38,13 @@ FEATURES = (
     "example",
     "vendored",
     "declaration",
+    "file_dense",
+    "file_dense_mean",
+    "file_lexical",
+    "file_cover",
+    "file_defines",
+    "exact",
+    "exact_case",
 )
 """Each is 0 when it says nothing. `*_dense` are cosines, `lexical` and `file_lexical` shares of the best, those of a
 field shares of the query's word weight that the field covers; `*_precision` shares of the field that the query
@@ -65,89 +66,107 @@ _VENDORED = re.compile(
 _DECLARATION = re.compile(r"\.(d\.[cm]?ts|pyi|h|hh|hpp|hxx|mli|hs-boot)$")
 
 
+@dataclass(frozen=True, slots=True)
+class _PathSignals:
+    """What a path says by itself."""
+
+    stem: frozenset[str]
+    """Stems of the file's own name."""
+    folders: frozenset[str]
+    """Stems of the folders it lies in."""
+    flags: tuple[bool, bool, bool, bool]
+    """Test, example, vendored, declaration."""
+
+
+@lru_cache(maxsize=1 << 16)
+def _path_signals(path: str) -> _PathSignals:
+    folders, _, name = path.rpartition("/")
+    return _PathSignals(
+        frozenset(stems(name.split(".", 1)[0] or name)),
+        frozenset(stems(folders)),
+        (
+            bool(_TEST.search(path)),
+            bool(_EXAMPLE.search(path)),
+            bool(_VENDORED.search(path)),
+            bool(_DECLARATION.search(path)),
+        ),
+    )
+
+
 def feature_matrix(candidates: Sequence[Candidate], terms: Terms) -> Matrix:
     """The signals of all candidates, row by row, columns as FEATURES names them."""
-    files = _FileSignals(candidates, terms)
-    best_lexical = max((c.lexical for c in candidates), default=0.0) or 1.0
-    typed = frozenset(terms.identifiers)
-    lowered = frozenset(name.lower() for name in typed)
-    rows = [_row(c, terms, files, best_lexical, typed, lowered) for c in candidates]
+    lowered = frozenset(name.lower() for name in terms.identifiers)
+    bodies = [frozenset(terms.weights.keys() & c.words[4].split()) for c in candidates]
+    files = _file_signals(candidates, bodies, terms, lowered)
+    most = max((c.lexical for c in candidates), default=0.0) or 1.0
+    rows = [
+        (*_unit_signals(c, body, terms, most), *files[c.path], *_named_signals(c, terms.identifiers, lowered))
+        for c, body in zip(candidates, bodies, strict=True)
+    ]
     return np.array(rows, np.float32).reshape(-1, len(FEATURES))
 
 
-def _row(
-    c: Candidate,
-    terms: Terms,
-    files: _FileSignals,
-    best_lexical: float,
-    typed: frozenset[str],
-    lowered: frozenset[str],
-) -> tuple[float, ...]:
+def _unit_signals(c: Candidate, body: frozenset[str], terms: Terms, most: float) -> tuple[float, ...]:
     weights = terms.weights
-    name, container, doc, _, body = (frozenset(field.split()) for field in c.words)
-    stem, folders = path_stems(c.path)
+    name = c.words[0].split()
+    path = _path_signals(c.path)
     return (
         c.dense,
         c.code_cosine,
         c.path_cosine,
-        c.lexical / best_lexical,
+        c.lexical / most,
         _cover(weights, name),
         _precision(weights, name),
-        _cover(weights, container),
-        _cover(weights, doc),
+        _cover(weights, c.words[1].split()),
+        _cover(weights, c.words[2].split()),
         _cover(weights, body),
-        _cover(weights, stem),
-        _precision(weights, stem),
-        _cover(weights, folders),
-        files.dense[c.path],
-        files.dense_mean[c.path],
-        files.lexical[c.path],
-        files.cover[c.path],
-        files.defines[c.path],
-        c.name.lower() in lowered,
-        c.name in typed,
+        _cover(weights, path.stem),
+        _precision(weights, path.stem),
+        _cover(weights, path.folders),
         c.kind in TYPE_KINDS,
         c.kind == "module",
         c.kind == "text",
         math.log2(1 + c.end_line - c.start_line) / 10,
-        bool(_TEST.search(c.path)),
-        bool(_EXAMPLE.search(c.path)),
-        bool(_VENDORED.search(c.path)),
-        bool(_DECLARATION.search(c.path)),
+        *path.flags,
     )
 
 
-class _FileSignals:
+def _named_signals(c: Candidate, identifiers: Sequence[str], lowered: frozenset[str]) -> tuple[bool, bool]:
+    return c.name.lower() in lowered, c.name in identifiers
+
+
+def _file_signals(
+    candidates: Sequence[Candidate], bodies: Sequence[frozenset[str]], terms: Terms, lowered: frozenset[str]
+) -> dict[str, tuple[float, ...]]:
     """What a file's candidates say together, by path: a file about the subject has several that fit."""
-
-    def __init__(self, candidates: Sequence[Candidate], terms: Terms) -> None:
-        dense: dict[str, list[float]] = defaultdict(list)
-        lexical: dict[str, float] = defaultdict(float)
-        covered: dict[str, set[str]] = defaultdict(set)
-        self.defines: dict[str, float] = defaultdict(float)
-        lowered = frozenset(name.lower() for name in terms.identifiers)
-        for c in candidates:
-            dense[c.path].append(c.dense)
-            lexical[c.path] += c.lexical
-            covered[c.path].update(terms.weights.keys() & c.words[4].split())
-            if c.name.lower() in lowered and c.kind not in ("module", "text"):
-                self.defines[c.path] = 1.0
-        most = max(lexical.values(), default=0.0) or 1.0
-        self.dense = {path: max(values) for path, values in dense.items()}
-        self.dense_mean = {path: sum(sorted(values)[-FILE_BEST:]) / FILE_BEST for path, values in dense.items()}
-        self.lexical = {path: value / most for path, value in lexical.items()}
-        self.cover = {path: _cover(terms.weights, words) for path, words in covered.items()}
-
-
-def path_stems(path: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Stems of a file's own name, and of the folders it lies in."""
-    pure = PurePosixPath(path)
-    return frozenset(stems(pure.stem)), frozenset(stems(" ".join(pure.parts[:-1])))
+    dense: dict[str, list[float]] = defaultdict(list)
+    lexical: dict[str, float] = defaultdict(float)
+    covered: dict[str, set[str]] = defaultdict(set)
+    defining: set[str] = set()
+    for c, body in zip(candidates, bodies, strict=True):
+        dense[c.path].append(c.dense)
+        lexical[c.path] += c.lexical
+        covered[c.path] |= body
+        if c.name.lower() in lowered and c.kind not in ("module", "text"):
+            defining.add(c.path)
+    most = max(lexical.values(), default=0.0) or 1.0
+    return {
+        path: (
+            max(values),
+            sum(sorted(values)[-FILE_BEST:]) / FILE_BEST,
+            lexical[path] / most,
+            _cover(terms.weights, covered[path]),
+            path in defining,
+        )
+        for path, values in dense.items()
+    }
 
 
-def _cover(weights: dict[str, float], words: Iterable[str]) -> float:
-    return sum(weights[word] for word in weights.keys() & words)
+def _cover(weights: dict[str, float], words: Collection[str]) -> float:
+    """Share of the query's weight that the words have."""
+    return sum([weight for word, weight in weights.items() if word in words])
 
 
-def _precision(weights: dict[str, float], words: frozenset[str]) -> float:
-    return len(weights.keys() & words) / len(words) if words else 0.0
+def _precision(weights: dict[str, float], words: Collection[str]) -> float:
+    """Share of the words that the query has."""
+    return sum([word in weights for word in words]) / len(words) if words else 0.0
