@@ -167,7 +167,7 @@ LANGUAGES = (
         interpreters=("kotlin",),
         comments=("line_comment", "block_comment"),
         skipped=("annotation",),
-        blocks=("block", "class_body", "enum_class_body", "lambda_literal", "when_expression"),
+        blocks=("block", "class_body", "enum_class_body", "lambda_literal", "when_expression", "value_arguments"),
         mend=mend.kotlin,
     ),
     Language(
@@ -247,7 +247,7 @@ LANGUAGES = (
         ("zig",),
         blocks=(
             *("block", "struct_declaration", "enum_declaration", "union_declaration", "opaque_declaration"),
-            *("error_set_declaration", "switch_expression", "initializer_list"),
+            *("error_set_declaration", "switch_expression", "initializer_list", "else_clause"),
         ),
     ),
     Language("markdown", (".md", ".markdown", ".mdx", ".mdown")),

@@ -82,7 +82,7 @@ class _Writer:
             return self._module(piece)
         head = [f"{definition.container}.{definition.name}" if definition.container else definition.name]
         if piece.members:
-            head.append(", ".join(piece.members))
+            head.append(", ".join(dict.fromkeys(piece.members)))
         text, breaks = self._text(head, piece)
         return Unit(
             name=definition.name,
