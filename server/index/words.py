@@ -52,8 +52,7 @@ def stems(text: str) -> list[str]:
 
 def indexed(text: str) -> str:
     """`text` as it is stored for full-text search: its stems, each at most MAX_REPEATS times."""
-    counts = Counter(stems(text))
-    return " ".join(" ".join([word] * min(count, MAX_REPEATS)) for word, count in counts.items())
+    return " ".join([" ".join([word] * min(count, MAX_REPEATS)) for word, count in Counter(stems(text)).items()])
 
 
 def query_stems(text: str) -> list[str]:
