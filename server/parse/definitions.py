@@ -24,7 +24,7 @@ DEFINING = frozenset({*KINDS, _LAMBDA})
 
 _MAX_SIGNATURE = 400
 _BODY_OPENS = re.compile(r"(?:[\s{\\=:;]|=>|->|\b(?:do|then|where|with|end)\b)+$")
-_QUOTED = re.compile(r"([\"'`]+)(.*)\1$")
+_QUOTES = ('"""', "'''", '"', "'", "`")
 _ARGUMENTS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 _KEYWORDS = re.compile(r",\s*\w+:.*")
 """Elixir's `, for: BitString` after a protocol."""
@@ -214,8 +214,11 @@ def _name(found: _Found, data: bytes) -> str:
     elif node.type == "simple_symbol":  # Ruby
         text = text[1:]
     text = " ".join(text.split())
-    quoted = _QUOTED.match(text)
-    return (quoted[2] if quoted else text) or found.kind
+    for quote in _QUOTES:
+        if len(text) >= 2 * len(quote) and text.startswith(quote) and text.endswith(quote):
+            text = text[len(quote) : -len(quote)]
+            break
+    return text or found.kind
 
 
 def _kind(kind: str, name: str, parent: Definition | None, container: str, language: Language) -> str:

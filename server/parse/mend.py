@@ -25,10 +25,13 @@ _C_TRAILING_MACRO = re.compile(
 )
 _C_NULLABILITY = re.compile(rb"\b(?:_N|absl_n)(?:onnull|ullable|ull_unspecified|ullability_unknown)\b")
 
-_BATS_TEST = re.compile(rb"^([ \t]*@test[ \t]+[^\n]*?)[ \t]([ \t]*\{)(?=[ \t]*(?:#[^\n]*)?$)", re.M)
+_BATS_TEST = re.compile(rb"^([ \t]*@test[ \t][^\n]*?[^ \t\n])[ \t]([ \t]*\{)(?=[ \t]*(?:#[^\n]*)?$)", re.M)
 
 _KOTLIN_SOFT_WHERE = re.compile(rb"\bwhere\b(?=[ \t]*[?.(),=)])")
-_KOTLIN_GUARD = re.compile(rb"^([ \t]*(?:!?i[sn][ \t][^\n\"'{}]*?|[A-Z][\w.]*))[ \t]if(?=[ \t(][^\n]*(?:->|\($))", re.M)
+_KOTLIN_GUARD = re.compile(
+    rb"^([ \t]*(?:!?i[sn][ \t][^\n\"'{}]*?|[A-Z][\w.]*))[ \t]if(?=[ \t(][^\n]{0,300}?(?:->|\($))",
+    re.M,
+)
 _KOTLIN_CONTEXT = re.compile(rb"^([ \t]*)context(\([^()\n]*\))", re.M)
 _KOTLIN_GETTER_ANNOTATION = re.compile(rb"^[ \t]*@\w+(?:\([^()\n]*\))?(?=[ \t]*\n[ \t]*[gs]et\()", re.M)
 

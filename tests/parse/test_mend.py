@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -87,3 +88,12 @@ def test_mending_keeps_every_offset(mend: Callable[[bytes], bytes]) -> None:
     for text in texts:
         mended = mend(text)
         assert [len(line) for line in mended.split(b"\n")] == [len(line) for line in text.split(b"\n")]
+
+
+@pytest.mark.parametrize("line", ["@test" + " " * 200_000, "is a" + " if" * 100_000, "@test" + " {" * 100_000 + " x"])
+def test_mending_a_hostile_line_takes_no_time(line: str) -> None:
+    began = time.thread_time()
+    for language in LANGUAGES:
+        if language.mend:
+            language.mend(line.encode())
+    assert time.thread_time() - began < 2
