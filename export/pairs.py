@@ -1,0 +1,84 @@
+"""The corpus as numbers: each text a bag of its distinct words, all texts in flat arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from tokenizers import Tokenizer
+
+from .student import Bags
+
+ENCODE_AT_ONCE = 4_000
+MAX_COUNT = 255
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the corpus, see export.corpus.harvest.Pair."""
+
+    source: str
+    language: str
+    package: str
+    path: str
+    query: str
+    code: str
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """The pairs of a corpus file."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            pair = json.loads(line)
+            yield Row(*(pair[key] for key in ("source", "language", "package", "path", "query", "code")))
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Many bags: text i is words[starts[i]:starts[i + 1]]."""
+
+    words: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def bags(self, which: npt.NDArray[np.int64]) -> Bags:
+        """The texts `which` as one batch."""
+        sizes = self.starts[which + 1] - self.starts[which]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        at = np.arange(offsets[-1]) + np.repeat(self.starts[which] - offsets[:-1], sizes)
+        return Bags(
+            torch.from_numpy(self.words[at].astype(np.int64)),
+            torch.from_numpy(self.counts[at].astype(np.float32)),
+            torch.from_numpy(offsets[:-1].copy()),
+        )
+
+
+def encode(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> Texts:
+    """The bags of the texts' first `max_tokens` tokens. A text without any gets one unknown token."""
+    words, counts, sizes = [], [], []
+    for at in range(0, len(texts), ENCODE_AT_ONCE):
+        for encoding in tokenizer.encode_batch_fast(list(texts[at : at + ENCODE_AT_ONCE]), add_special_tokens=False):
+            ids, repeats = np.unique(np.array(encoding.ids[:max_tokens] or [1], dtype=np.int32), return_counts=True)
+            words.append(ids)
+            counts.append(np.minimum(repeats, MAX_COUNT).astype(np.uint8))
+            sizes.append(len(ids))
+    return Texts(np.concatenate(words), np.concatenate(counts), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+
+def path_words(path: str) -> str:
+    """What of a path names its content: folders and stem, without the extension and source roots that say nothing."""
+    folders, _, name = path.rpartition("/")
+    kept = [part for part in folders.split("/") if part.lower() not in _EMPTY_FOLDERS]
+    return " ".join([*kept[-MAX_FOLDERS:], name.split(".")[0]])
+
+
+MAX_FOLDERS = 4
+_EMPTY_FOLDERS = frozenset("usr share src lib main java gocode cargo registry include php ruby vendor_ruby github.com".split())
