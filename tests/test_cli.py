@@ -174,7 +174,7 @@ def test_version_and_help_are_there(run: Run) -> None:
         (["search", "x", "FILE"], 1, "a file"),
         (["index", "/no/such/place"], 1, "no such folder"),
         (["status", "FILE"], 1, "a file"),
-        (["search", "x", "a\0b"], 1, "cannot be read"),
+        (["search", "x", "a\0b"], 1, "no such folder"),
         (["search"], 2, "QUERY"),
         (["search", "", "ROOT"], 2, "empty"),
         (["search", "  \t", "ROOT"], 2, "empty"),
