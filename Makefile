@@ -62,7 +62,7 @@ $(VENV)/tests: pyproject.toml $(VENV)/pyvenv.cfg
 	@touch $(VENV)/runs $@
 
 $(VENV)/pyvenv.cfg:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null || { \
 	  echo "meaning-lsp needs Python 3.10 to 3.13; $(PYTHON) is: $$($(PYTHON) --version 2>&1)"; \
 	  echo "Name another one: make PYTHON=python3.12 …"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
