@@ -105,7 +105,7 @@ class VectorIndex:
     def follow(self) -> None:
         """Take up what the database has that this index has not: units above the greatest known id, and a main file
         that another process wrote."""
-        with self._lock:
+        with self._store.lock, self._lock:  # in this order: a search holds the store when it comes to the vectors
             line = self._store.meta(self._meta_key)
             if line is not None and (self._main is None or line != self._main.line()):
                 self._open_main(Main.of(line))

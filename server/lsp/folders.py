@@ -240,6 +240,27 @@ class Folders:
             return
         folder.state = "indexing"
         self._told(folder)
+        outcome = self._outcome(folder, writers, progress, cancelled)
+        folder.done = folder.total = 0
+        if isinstance(outcome, IndexReport):
+            folder.state, folder.problem = "ready", None
+            if outcome.pending and not cancelled():
+                with self._stirred:
+                    self._retries[folder] = time.monotonic() + RETRY_SECONDS
+        else:
+            folder.state, folder.problem = "failed", str(outcome) or type(outcome).__name__
+        self._told(folder)
+        for job in jobs:
+            with suppress(InvalidStateError):  # Taken back meanwhile.
+                if isinstance(outcome, IndexReport):
+                    job.done.set_result(outcome)
+                else:
+                    job.done.set_exception(outcome)
+
+    def _outcome(
+        self, folder: Folder, writers: dict[Folder, Index], progress: Progress, cancelled: Callable[[], bool]
+    ) -> IndexReport | Exception:
+        """Update the index, through a connection that stays open for the next time unless it failed."""
         try:
             index = writers[folder] = writers.get(folder) or folder.open()
             store = index.store
@@ -247,28 +268,10 @@ class Folders:
             if index.store is not store:  # It was damaged, and is another file now.
                 folder.reopen()
         except Exception as error:  # Whatever it is, the other folders and the searches go on.
+            log.warning("%s: not indexed: %s", folder.path, error, exc_info=not isinstance(error, EXPECTED))
             if broken := writers.pop(folder, None):
                 broken.close()
-            self._fail(folder, jobs, error)
-        else:
-            self._finish(folder, jobs, report, again=bool(report.pending) and not cancelled())
-        folder.done = folder.total = 0
-        self._told(folder)
-
-    def _finish(self, folder: Folder, jobs: list[Job], report: IndexReport, again: bool) -> None:
-        folder.state, folder.problem = "ready", None
+            return error
         if report.embedded or report.removed:
             log.info("%s: %s", folder.path, report)
-        if again:
-            with self._stirred:
-                self._retries[folder] = time.monotonic() + RETRY_SECONDS
-        for job in jobs:
-            with suppress(InvalidStateError):  # Taken back meanwhile.
-                job.done.set_result(report)
-
-    def _fail(self, folder: Folder, jobs: list[Job], error: Exception) -> None:
-        log.warning("%s: not indexed: %s", folder.path, error, exc_info=not isinstance(error, EXPECTED))
-        folder.state, folder.problem = "failed", str(error) or type(error).__name__
-        for job in jobs:
-            with suppress(InvalidStateError):
-                job.done.set_exception(error)
+        return report

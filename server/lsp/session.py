@@ -52,7 +52,8 @@ class Session(LanguageServer):
         self._initial: Mapping[str, Any] = {}
         self._fallback_root: str | None = None
         self._searches = ThreadPoolExecutor(SEARCH_THREADS, "meaning-search")
-        self._ready = asyncio.Event()
+        self._begun = asyncio.Event()
+        self._configuring = asyncio.Lock()
         self._shown: set[str] = set()
 
     @property
@@ -71,20 +72,27 @@ class Session(LanguageServer):
     async def begin(self) -> None:
         """The client is there: ask for its settings, then index its folders."""
         try:
-            await self.configure(await self._asked_settings())
+            async with self._configuring:
+                await self._configure(await self._asked_settings())
         finally:
             self.take_folders()
-            self._ready.set()
+            self._begun.set()
         self._register()
 
     async def ready(self) -> None:
-        """Waits until the settings are known, but not for a client that does not tell them."""
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._ready.wait(), CLIENT_SECONDS)
+        """Waits until the settings that were announced hold, but not for a client that does not tell them."""
+        if not self._begun.is_set() or self._configuring.locked():
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._settled(), CLIENT_SECONDS)
+
+    async def _settled(self) -> None:
+        await self._begun.wait()
+        async with self._configuring:
+            return
 
     def take_folders(self) -> None:
         """The workspace folders are now those that the client named."""
-        named = list(self.workspace.folders)
+        named = [folder.uri for folder in self.workspace.folders.values()]
         self.folders.set([self._fallback_root] if self._fallback_root and not named else named)
 
     def end(self, patience: float = 0) -> None:
@@ -94,7 +102,13 @@ class Session(LanguageServer):
 
     # -- settings
 
-    async def configure(self, values: Mapping[str, Any]) -> None:
+    async def reconfigure(self, pushed: Any) -> None:
+        """The client says that its settings changed: in the notification itself, or to be asked for."""
+        section = pushed.get(SECTION) if isinstance(pushed, dict) else None
+        async with self._configuring:
+            await self._configure(self._section(section, "settings") if section else await self._asked_settings())
+
+    async def _configure(self, values: Mapping[str, Any]) -> None:
         """Lay the client's settings over the initial ones; a bad one is shown by name, and its default holds."""
         given = {**self._initial, **values}
         settings, problems = with_values(self._base, {k: v for k, v in given.items() if k not in _CLIENTS_OWN})
@@ -107,11 +121,6 @@ class Session(LanguageServer):
         for problem in problems:
             self.show_once(problem, types.MessageType.Warning)
         self.folders.configure(settings)
-
-    async def reconfigure(self, pushed: Any) -> None:
-        """The client says that its settings changed: in the notification itself, or to be asked for."""
-        section = pushed.get(SECTION) if isinstance(pushed, dict) else None
-        await self.configure(self._section(section, "settings") if section else await self._asked_settings())
 
     async def _asked_settings(self) -> Mapping[str, Any]:
         workspace = self.client_capabilities.workspace

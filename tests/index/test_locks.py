@@ -1,0 +1,35 @@
+"""Threads that share an index never wait for each other in a circle."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from server.embed.bundle import Bundle
+from server.index.index import Index
+from server.settings import Settings
+from tests.embed.tiny import DIM, write_bundle
+
+
+def test_a_search_in_a_snapshot_and_a_follower_do_not_lock_each_other_out(tmp_path: Path) -> None:
+    bundle = Bundle.load(write_bundle(tmp_path / "model"))
+    (tmp_path / "code").mkdir()
+    index = Index.open(tmp_path / "code", bundle, Settings(cache_dir=tmp_path / "cache", threads=1))
+    follower = threading.Thread(target=index.vectors.follow, daemon=True)
+
+    def search() -> None:
+        with index.store.snapshot():
+            follower.start()
+            time.sleep(0.05)  # now it waits for the store, and must not have the vectors
+            index.vectors.search(np.zeros(DIM, np.float32), 1)
+
+    searcher = threading.Thread(target=search, daemon=True)
+    searcher.start()
+    searcher.join(5)
+    follower.join(5)
+    assert not searcher.is_alive()
+    assert not follower.is_alive()
+    index.close()

@@ -1,0 +1,174 @@
+"""No message, however wrong, ends the server; each request is answered, by the error that the specification names."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from server.lsp.wire import LONGEST_MESSAGE, messages
+from server.settings import Settings
+
+from .peer import Peer, Refused, peer_of, story
+
+
+def bodies(data: bytes) -> list[bytes]:
+    return list(messages(io.BytesIO(data)))
+
+
+GOOD = b"Content-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        GOOD,
+        b"Content-Length: 2\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n{}",
+        b"Content-Type: a\r\ncontent-length:2\r\n\r\n{}",
+        b"Content-Length: 2\n\n{}",
+    ],
+)
+def test_every_spelling_of_a_header_is_read(data: bytes) -> None:
+    assert bodies(data + data) == [b"{}", b"{}"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"Content-Length: abc\r\n\r\n{}",
+        b"Content-Length: -1\r\n\r\n{}",
+        b"Content-Length: %d\r\n\r\n{}" % (LONGEST_MESSAGE + 1),
+        b"Content-Length: 99999999999999999999999999\r\n\r\n{}",
+        b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\xff\xfe\x00",
+        b"{}",
+    ],
+)
+def test_what_is_no_message_is_skipped_up_to_the_next_one(broken: bytes) -> None:
+    assert bodies(GOOD + broken + GOOD + GOOD) == [b"{}", b"{}", b"{}"]
+
+
+def test_a_stream_that_ends_within_a_message_ends() -> None:
+    assert bodies(GOOD + b"Content-Length: 10\r\n\r\n{") == [b"{}"]
+    assert bodies(b"Content-Len") == []
+
+
+async def refusal(peer: Peer, method: str, params: object = None) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await peer.request(method, params)
+    return caught.value
+
+
+@story
+async def test_a_request_before_initialize_is_refused(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        assert (await refusal(peer, "meaning/search", {"query": "x"})).code == -32002
+        assert (await refusal(peer, "shutdown")).code == -32002
+        peer.notify("textDocument/didSave", {"textDocument": {"uri": "file:///x"}})
+        await peer.hello()
+
+
+@story
+async def test_a_second_initialize_is_refused(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        assert (
+            await refusal(peer, "initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        ).code == -32600
+
+
+@story
+async def test_a_request_after_shutdown_is_refused(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        await peer.request("shutdown")
+        assert (await refusal(peer, "meaning/search", {"query": "x"})).code == -32600
+        assert (await refusal(peer, "shutdown")).code == -32600
+        peer.notify("textDocument/didSave", {"textDocument": {"uri": "file:///x"}})
+
+
+@story
+async def test_an_unknown_method_is_refused_by_name(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        error = await refusal(peer, "meaning/guess", {"a": [1]})
+        assert (error.code, error.message) == (-32601, "Method Not Found: meaning/guess")
+        peer.send({"jsonrpc": "2.0", "id": "no params", "method": "meaning/guess"})
+        with pytest.raises(Refused, match="-32601"):
+            await peer.response("no params")
+        peer.notify("meaning/nothing", {"a": 1})
+        peer.notify("$/nothing")
+        await peer.request("meaning/status")
+
+
+@story
+async def test_text_that_is_not_json_is_answered_and_forgotten(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        for body in (b"{", b"\xff\xff", b"[" * 100_000, b"not json"):
+            answered = peer.response(None)
+            peer.raw(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            with pytest.raises(Refused, match="-32700"):
+                await answered
+        await peer.request("meaning/status")
+
+
+@pytest.mark.parametrize("message", [[], 1, "x", None, {}, {"jsonrpc": "1.0", "id": 1, "method": "x"}])
+@story
+async def test_json_that_is_no_message_is_answered_and_forgotten(settings: Settings, message: object) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        answered = peer.response(None)
+        peer.send(message)
+        with pytest.raises(Refused, match="-32600"):
+            await answered
+        await peer.request("meaning/status")
+
+
+@story
+async def test_a_method_that_is_no_string_is_answered(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        answered = peer.response(7)
+        peer.send({"jsonrpc": "2.0", "id": 7, "method": 3})
+        with pytest.raises(Refused, match="-32600"):
+            await answered
+
+
+@story
+async def test_a_broken_header_costs_no_later_message(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        peer.raw(b'Content-Length: many\r\n\r\n{"jsonrpc": "2.0", "method": "exit"}')
+        assert (await peer.request("meaning/status"))["folders"] == []
+
+
+@story
+async def test_wrong_params_of_a_request_of_the_protocol_name_the_field(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        every: list[object] = [{}, None, 3, []]
+        for params in every:
+            error = await refusal(peer, "workspace/symbol", params)
+            assert error.code == -32602
+            assert "params" in error.message
+        assert "params.query" in (await refusal(peer, "workspace/symbol", {})).message
+
+
+@story
+async def test_broken_notifications_and_responses_are_survived(settings: Settings, workspace: Path) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        peer.notify("textDocument/didOpen", {"textDocument": 3})
+        peer.notify("textDocument/didChange", {"textDocument": {"uri": "file:///never/opened", "version": 1}})
+        peer.notify("workspace/didChangeWorkspaceFolders", None)
+        peer.notify("$/cancelRequest", {})
+        peer.notify("$/cancelRequest", {"id": 999})
+        peer.notify("window/workDoneProgress/cancel", {"token": "unknown"})
+        peer.send({"jsonrpc": "2.0", "id": "nobody asked", "result": 1})
+        peer.send({"jsonrpc": "2.0", "id": "nobody asked", "error": "x"})
+        peer.send({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "x"}})
+        await peer.indexed()
+        assert "w1" in await peer.names("w1")
