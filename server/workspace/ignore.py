@@ -97,7 +97,7 @@ class Folder:
     def hides(self, name: str) -> bool:
         """Whether the ignore files, by themselves, hide the folder `name`."""
         asked = self._asked(name, is_dir=True)
-        return bool(self._verdict(self.git, name, True)) if asked is None else asked
+        return bool(self._verdict(self.git, name, is_dir=True)) if asked is None else asked
 
     def _asked(self, name: str, is_dir: bool) -> bool | None:
         """What the patterns that were written for tools like this one say."""
@@ -141,11 +141,14 @@ class Ignores:
         return name in {".meaningignore", ".ignore", ".gitignore", ".git"} or builtin.is_sign(name)
 
     def _folder(self, path: str) -> Folder | None:
-        if path not in self._folders:
-            above, _, name = path.rpartition("/")
-            folder = self._folder(above)
-            self._folders[path] = None if folder is None else self._entered(folder, name)
-        return self._folders[path]
+        folder = self._folders[""]
+        at = ""
+        for name in path.split("/") if path else ():
+            at = f"{at}/{name}" if at else name
+            if at not in self._folders:
+                self._folders[at] = self._entered(folder, name) if folder else None
+            folder = self._folders[at]
+        return folder
 
     def _entered(self, folder: Folder, name: str) -> Folder | None:
         place = folder.place / name

@@ -230,6 +230,12 @@ def test_a_path_that_is_gone_is_judged_by_its_name(tmp_path: Path) -> None:
     assert not ignores.is_ignored("", is_dir=True)
 
 
+def test_a_path_may_be_deep(tmp_path: Path) -> None:
+    ignores = Ignores(tmp_path, Settings())
+    assert not ignores.is_ignored("a/" * 2000 + "x.py", is_dir=False)
+    assert ignores.is_ignored("a/" * 1000 + "node_modules/" + "a/" * 1000 + "x.py", is_dir=False)
+
+
 def test_which_files_answers_depend_on(tmp_path: Path) -> None:
     ignores = Ignores(tmp_path, Settings())
     changing = ["a/.gitignore", ".ignore", ".meaningignore", "rust/Cargo.toml", "x/App.csproj", "venv/pyvenv.cfg"]
