@@ -100,56 +100,61 @@ def _meets(c: Candidate, target: tuple[str, int, int]) -> bool:
 
 def fit(cases: Sequence[Case]) -> dict[str, Any]:
     """Weights for the cases, in the form of ranking.json."""
-    scale = np.maximum(np.concatenate([case.features for case in cases]).std(axis=0), 0.02)
-    weights = np.zeros((2, len(FEATURES)), np.float32)  # sentence; what symbols add to it
+    data = _Stacked(cases)
+    weights: Array = np.zeros((2, len(FEATURES)))  # sentence; what symbols add to it
     weights[0, FEATURES.index("dense")] = 1
-    low = np.array([-np.inf if name in SIGNED else 0.0 for name in FEATURES], np.float32)
-    share = _shares(cases)
-    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    low = np.array([-np.inf if name in SIGNED else 0.0 for name in FEATURES])
+    first: Array = np.zeros_like(weights)
+    second: Array = np.zeros_like(weights)
     for step in range(1, STEPS + 1):
-        slope = np.stack([RIDGE * weights[0], SYMBOL_RIDGE * weights[1]])
-        for case, part in zip(cases, share, strict=True):
-            down = part * _slope(case, case.features / scale, weights[0] + case.symbol * weights[1])
-            slope[0] += down
-            slope[1] += case.symbol * down
+        slope = data.slope(weights) + np.array([[RIDGE], [SYMBOL_RIDGE]]) * weights
         first = 0.9 * first + 0.1 * slope
         second = 0.99 * second + 0.01 * slope**2
         weights -= RATE * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-8)
         weights[0] = np.maximum(weights[0], low)
         weights[1] = np.maximum(weights[0] + weights[1], low) - weights[0]
-    sentence, symbol = weights[0] / scale, (weights[0] + weights[1]) / scale
-    values: dict[str, Any] = {
-        "sentence": _named(sentence),
-        "symbol": _named(symbol),
-        "files": {"repeat": 0.0},
-    }
+    sentence, symbol = weights[0] / data.scale, (weights[0] + weights[1]) / data.scale
+    values: dict[str, Any] = {"sentence": _named(sentence), "symbol": _named(symbol)}
     spread = float(np.mean([np.ptp(case.features @ sentence) for case in cases if len(case.candidates)])) / 10
 
     def score(repeat: float) -> float:
         ranking = Ranking.of({**values, "files": {"repeat": repeat * spread}})
         return float(np.mean(list(_repos_ndcg(cases, ranking).values())))
 
-    best = max(REPEATS, key=score)
-    values["files"]["repeat"] = round(best * spread, 4)
-    return values
+    return {**values, "files": {"repeat": round(max(REPEATS, key=score) * spread, 4)}}
 
 
-def _slope(case: Case, features: Array, weights: Array) -> Array:
-    """Gradient of one query's loss by the weights; 0 where no answer is among the candidates."""
-    if not case.right.any():
-        return np.zeros_like(weights)
-    scores = features @ weights
-    best = np.full(len(case.right), -np.inf, np.float32)
-    np.maximum.at(best, case.files, scores)
-    # A file's best unit stands for it: the first that has the file's score.
-    places = np.flatnonzero(scores == best[case.files])
-    unit = np.zeros(len(best), np.int64)
-    unit[case.files[places[::-1]]] = places[::-1]
-    mass = np.exp(best - best.max())
-    mass /= mass.sum()
-    down = mass - case.right / case.right.sum()
-    slope: Array = down @ features[unit]
-    return slope
+class _Stacked:
+    """All cases that have an answer among their candidates, as one matrix, so that a step is a few array operations."""
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        share = dict(zip(map(id, cases), _shares(cases), strict=True))
+        cases = [case for case in cases if case.right.any()]
+        orders = [np.argsort(case.files, kind="stable") for case in cases]
+        features = np.concatenate([case.features[order] for case, order in zip(cases, orders, strict=True)])
+        self.scale: Array = np.maximum(features.std(axis=0), 0.02)
+        self._features: Array = features / self.scale
+        counts = [np.bincount(case.files) for case in cases]
+        self._units = np.concatenate(counts)
+        self._starts = np.concatenate([[0], np.cumsum(self._units)[:-1]])
+        self._files = np.array([len(count) for count in counts])
+        self._firsts = np.concatenate([[0], np.cumsum(self._files)[:-1]])
+        self._symbol = np.repeat([case.symbol for case in cases], [len(case.candidates) for case in cases])
+        self._wanted = np.concatenate([case.right / case.right.sum() for case in cases])
+        self._share = np.repeat([share[id(case)] for case in cases], self._files)
+
+    def slope(self, weights: Array) -> Array:
+        """Gradient of the loss by the weights [2, features]."""
+        scores = self._features @ weights[0] + self._symbol * (self._features @ weights[1])
+        best = np.maximum.reduceat(scores, self._starts)
+        # A file's best unit stands for it: the first that has the file's score.
+        places = np.flatnonzero(scores == np.repeat(best, self._units))
+        files = np.repeat(np.arange(len(best)), self._units)[places]
+        unit = places[np.searchsorted(files, np.arange(len(best)))]
+        mass = np.exp(best - np.repeat(np.maximum.reduceat(best, self._firsts), self._files))
+        mass /= np.repeat(np.add.reduceat(mass, self._firsts), self._files)
+        down = self._share * (mass - self._wanted)
+        return np.stack([down @ self._features[unit], (down * self._symbol[unit]) @ self._features[unit]])
 
 
 def _shares(cases: Sequence[Case]) -> list[float]:
