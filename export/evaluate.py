@@ -17,7 +17,9 @@ POOL = 1_000
 """Each held-out query looks for its code among this many."""
 
 
-def reciprocal_ranks(queries: Vectors, codes: Vectors, right: npt.NDArray[np.int64], limit: int) -> npt.NDArray[np.float64]:
+def reciprocal_ranks(
+    queries: Vectors, codes: Vectors, right: npt.NDArray[np.int64], limit: int
+) -> npt.NDArray[np.float64]:
     """1 / rank of each query's right code, 0 where it is beyond `limit`. Ties count against the query."""
     scores = queries @ codes.T
     mine = scores[np.arange(len(right)), right]

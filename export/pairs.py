@@ -70,7 +70,9 @@ def encode(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> Texts
             words.append(ids)
             counts.append(np.minimum(repeats, MAX_COUNT).astype(np.uint8))
             sizes.append(len(ids))
-    return Texts(np.concatenate(words), np.concatenate(counts), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+    return Texts(
+        np.concatenate(words), np.concatenate(counts), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    )
 
 
 def path_words(path: str) -> str:
@@ -81,4 +83,6 @@ def path_words(path: str) -> str:
 
 
 MAX_FOLDERS = 4
-_EMPTY_FOLDERS = frozenset("usr share src lib main java gocode cargo registry include php ruby vendor_ruby github.com".split())
+_EMPTY_FOLDERS = frozenset(
+    "usr share src lib main java gocode cargo registry include php ruby vendor_ruby github.com".split()
+)

@@ -52,9 +52,7 @@ class Student(nn.Module):
         repeats = bags.counts**REPEATS
         attention = _normalised(repeats * torch.exp(self.logits[bags.ids]), bags)
         weights = self.mix[0] * attention + self.mix[1] * _normalised(repeats, bags)
-        pooled = nn.functional.embedding_bag(
-            bags.ids, self.table, bags.offsets, mode="sum", per_sample_weights=weights
-        )
+        pooled = nn.functional.embedding_bag(bags.ids, self.table, bags.offsets, mode="sum", per_sample_weights=weights)
         return nn.functional.normalize(pooled, dim=1)
 
 
@@ -66,7 +64,7 @@ def _normalised(weights: Tensor, bags: Bags) -> Tensor:
 
 
 def fresh(frequencies: Tensor, dim: int = DIM, seed: int = 0) -> Student:
-    """An untrained student: random vectors, attention by rarity. `frequencies` [vocabulary] is each word's share of texts."""
+    """An untrained student: random vectors, attention by rarity. `frequencies` [vocabulary]: each word's share of texts."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(len(frequencies), dim, generator=generator) / math.sqrt(dim)
     rarity = torch.log(1e-3 / (1e-3 + frequencies))  # smooth inverse frequency

@@ -189,8 +189,8 @@ def notice(packages: Sequence[Package]) -> str:
     """The packages that the training data came from, with their licences."""
     lines = "".join(f"{p.registry}\t{p.name}\t{p.version}\t{p.licence}\n" for p in packages)
     return (
-        "The weights of this model were trained on pairs of documentation and code from the packages below, each under\n"
-        "the licence that its own metadata states. No text of them is part of the model.\n"
+        "The weights of this model were trained on pairs of documentation and code from the packages below, each\n"
+        "under the licence that its own metadata states. No text of them is part of the model.\n"
         "registry (deb: Debian binary package, src: Debian source package), name, version, licence\n\n" + lines
     )
 

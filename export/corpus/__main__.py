@@ -38,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     there, lost = download(packages, options.out, _say)
     files = harvest_all(there, options.out, _say)
     corpus = assemble(files, options.out)
-    _say(f"{sum(corpus.pairs['doc'].values())} doc pairs, {sum(corpus.pairs['name'].values())} name pairs: {options.out}")
+    _say(
+        f"{sum(corpus.pairs['doc'].values())} doc pairs, {sum(corpus.pairs['name'].values())} name pairs: {options.out}"
+    )
     return 1 if lost else 0
 
 

@@ -7,8 +7,9 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -79,7 +80,9 @@ def _npm(name: str, folder: Path) -> Opened:
     licence = from_package_json(manifest)
     if licence is None or manifest is None:
         raise Unusable(f"npm:{name}: no permissive licence stated")
-    return Opened(Package("npm", name, str(manifest["version"]), licence), _tar_files(lambda: tarfile.open(path), strip=1))
+    return Opened(
+        Package("npm", name, str(manifest["version"]), licence), _tar_files(partial(tarfile.open, path), strip=1)
+    )
 
 
 def _deb(name: str, folder: Path) -> Opened:
@@ -88,13 +91,15 @@ def _deb(name: str, folder: Path) -> Opened:
     licence = whole_licence(_deb_copyright(path, name))
     if licence is None:
         raise Unusable(f"deb:{name}: not all of it is under permissive licences by its copyright file")
-    files = _tar_files(lambda: _deb_tar(path), strip=0)
+    files = _tar_files(partial(_deb_tar, path), strip=0)
     return Opened(Package("deb", name, shown.stdout.strip(), licence), files)
 
 
 @contextmanager
 def _deb_tar(path: Path) -> Iterator[tarfile.TarFile]:
-    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as unpacking:
+    with subprocess.Popen(
+        ["dpkg-deb", "--fsys-tarfile", str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as unpacking:
         assert unpacking.stdout is not None
         with tarfile.open(fileobj=unpacking.stdout, mode="r|") as archive:
             yield archive
@@ -114,7 +119,9 @@ def _deb_copyright(path: Path, name: str) -> str:
 def _source(name: str, folder: Path) -> Opened:
     description = _only(folder, "*.dsc")
     version = next(
-        line.split(":", 1)[1].strip() for line in description.read_text("utf-8").splitlines() if line.startswith("Version:")
+        line.split(":", 1)[1].strip()
+        for line in description.read_text("utf-8").splitlines()
+        if line.startswith("Version:")
     )
     tarballs = sorted(p for p in folder.iterdir() if ".tar." in p.name and not p.name.endswith(".asc"))
     debian = [p for p in tarballs if ".debian.tar." in p.name]
@@ -128,8 +135,7 @@ def _source(name: str, folder: Path) -> Opened:
 
     def files(wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
         for tarball in upstream:
-            read = _tar_files(lambda tarball=tarball: tarfile.open(tarball), strip=1)  # type: ignore[misc]
-            yield from read(lambda path: may_use(path) and wanted(path))
+            yield from _tar_files(partial(tarfile.open, tarball), 1)(lambda path: may_use(path) and wanted(path))
 
     return Opened(Package("src", name, version, licence), files)
 
@@ -144,12 +150,12 @@ def _source_copyright(path: Path) -> str:
 
 
 def _tar_files(
-    open_tar: Callable[[], "tarfile.TarFile | object"], strip: int
+    open_tar: Callable[[], AbstractContextManager[tarfile.TarFile]], strip: int
 ) -> Callable[[Callable[[str], bool]], Iterator[tuple[str, bytes]]]:
     """A reader of a tar's regular files, `strip` leading folders taken off their paths."""
 
     def files(wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-        with open_tar() as archive:  # type: ignore[attr-defined]
+        with open_tar() as archive:
             for member in archive:
                 parts = PurePosixPath(member.name.removeprefix("./")).parts[strip:]
                 path = "/".join(parts)

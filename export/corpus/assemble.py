@@ -35,7 +35,10 @@ def assemble(harvested: list[Path], out: Path) -> Corpus:
     corpus = Corpus()
     seen_code: set[str] = set()
     asked: Counter[str] = Counter()
-    with (out / "train.jsonl").open("w", encoding="utf-8") as train, (out / "valid.jsonl").open("w", encoding="utf-8") as valid:
+    with (
+        (out / "train.jsonl").open("w", encoding="utf-8") as train,
+        (out / "valid.jsonl").open("w", encoding="utf-8") as valid,
+    ):
         for line, pair in _in_turn(sorted(harvested)):
             source, language, package = pair["source"], pair["language"], pair["package"]
             query = pair["query"].lower()

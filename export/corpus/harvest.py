@@ -23,13 +23,15 @@ MAX_PAIRS = {"doc": 3_000, "name": 1_500}
 
 _SKIPPED_FOLDERS = frozenset(
     """
-    vendor vendored _vendor _vendored third_party third-party thirdparty 3rdparty 3rd_party node_modules bower_components
-    external extern externals deps bundled contrib .git .pc test tests testing testdata __tests__ spec specs fixtures
+    vendor vendored _vendor _vendored third_party third-party thirdparty 3rdparty 3rd_party node_modules
+    bower_components external extern externals deps bundled contrib .git .pc test tests testing testdata __tests__ spec specs fixtures
     testsuite unittests examples example samples demo demos docs doc min generated gen locale typings
     """.split()
 )
 _BUILDS = frozenset(
-    "dist build builds lib libs es es5 es6 es2015 es2020 esm cjs mjs umd bundles fesm2015 fesm2020 fesm2022 modern legacy".split()
+    """
+    dist build builds lib libs es es5 es6 es2015 es2020 esm cjs mjs umd bundles fesm2015 fesm2020 fesm2022 modern legacy
+    """.split()
 )
 """Where npm packages have what was made from their sources, and wheels and Debian packages their sources."""
 _SKIPPED_NAMES = re.compile(
@@ -72,7 +74,9 @@ def harvest(opened: Opened, target: Path) -> Counter[str]:
                 found[pair.source].append(pair)
         if all(len(found[source]) >= limit for source, limit in MAX_PAIRS.items()):
             break
-    pairs = sorted((p for each in found.values() for p in each), key=lambda p: (p.path, p.name, p.source, p.query, p.code))
+    pairs = sorted(
+        (p for each in found.values() for p in each), key=lambda p: (p.path, p.name, p.source, p.query, p.code)
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(".part")
     part.write_text("".join(json.dumps(asdict(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
@@ -118,7 +122,9 @@ def _pairs(package: str, path: str, data: bytes) -> Iterator[Pair]:
             yield Pair("doc", language.name, unit.kind, package, path, unit.name, asked, code, shape(words))
         elif len(name_words := pieces(unit.name)) >= 2 and unit.kind in ("function", "method") and len(words) >= 20:
             masked = code.replace(unit.name, " ")
-            yield Pair("name", language.name, unit.kind, package, path, unit.name, " ".join(name_words), masked, shape(words))
+            yield Pair(
+                "name", language.name, unit.kind, package, path, unit.name, " ".join(name_words), masked, shape(words)
+            )
 
 
 def _looks_generated(text: str) -> bool:

@@ -114,7 +114,11 @@ def permitted(expression: str) -> str | None:
         parts = [spdx(part) for part in re.split(r",?\s+and\s+|\s*&\s*", alternative, flags=re.IGNORECASE)]
         if all(parts):
             allowed.append(" AND ".join(sorted({part for part in parts if part})))
-    if "(" in expression and re.search(r"\band\b", expression, re.IGNORECASE) and len(allowed) < flat.lower().count(" or ") + 1:
+    if (
+        "(" in expression
+        and re.search(r"\band\b", expression, re.IGNORECASE)
+        and len(allowed) < flat.lower().count(" or ") + 1
+    ):
         return None  # nested groups would need a real parser; refuse rather than misread
     return sorted(allowed)[0] if allowed else None
 

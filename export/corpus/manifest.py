@@ -54,8 +54,11 @@ def read_manifest(path: Path = MANIFEST) -> list[Package]:
         if line and not line.startswith("#"):
             fields = line.split("\t")
             if len(fields) != 5 or fields[0] not in REGISTRIES:
-                raise ValueError(f"{path}:{number}: not registry, name, version, licence, languages split by tabs: {line!r}")
-            packages.append(Package(*fields[:4], tuple(fields[4].split())))
+                raise ValueError(
+                    f"{path}:{number}: not registry, name, version, licence, languages split by tabs: {line!r}"
+                )
+            registry, name, version, licence, languages = fields
+            packages.append(Package(registry, name, version, licence, tuple(languages.split())))
     return sorted(packages)
 
 

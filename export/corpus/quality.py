@@ -36,7 +36,8 @@ _NOT_A_QUESTION = re.compile(
 _SECTION = re.compile(
     r"^\s*(@(param|return|throws|see|since|author|deprecated|example|exception|template|var|type|api|private|internal)"
     r"|:(param|return|rtype|raises?|type|arg)\b|\\(param|return|brief)"
-    r"|(args|arguments|parameters?|returns?|raises|yields?|examples?|usage|notes?|see also|errors|panics|safety)\s*:?\s*$"
+    r"|(args|arguments|parameters?|returns?|raises|yields?|examples?|usage|notes?|see also)\s*:?\s*$"
+    r"|(errors|panics|safety)\s*:?\s*$"
     r"|#+\s|={3,}|-{3,}|```|>>>|\.\. )",
     re.IGNORECASE,
 )
@@ -59,7 +60,7 @@ def question(doc: str, name: str) -> str | None:
 
     Where the doc begins with the unit's own name, as Go's do, the name is taken off: who knew it would not ask.
     """
-    lines = []
+    lines: list[str] = []
     for line in doc.strip().split("\n"):
         if (not line.strip() or _SECTION.match(line)) and lines:
             break

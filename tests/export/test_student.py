@@ -1,0 +1,188 @@
+"""A tiny corpus, a tiny student, its bundle: what training, torch and onnxruntime have to agree on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs the `export` extra")
+ort = pytest.importorskip("onnxruntime", reason="running a bundle needs the `cpu` extra")
+
+from export.bundle import graph, quantise, write_bundle  # noqa: E402
+from export.evaluate import held_out_mrr, reciprocal_ranks  # noqa: E402
+from export.pairs import Row, encode, path_words  # noqa: E402
+from export.student import Bags, Student, contrastive, fresh  # noqa: E402
+from export.train_student import Data, Recipe, embed, endless_batches, main, prepare, rate, train  # noqa: E402
+from server.embed.bundle import Bundle  # noqa: E402
+from server.embed.embedder import Embedder  # noqa: E402
+
+VERBS = ["open", "close", "parse", "send", "remove", "sort", "merge", "encode"]
+NOUNS = ["file", "socket", "tree", "image", "queue", "token", "user", "matrix"]
+RECIPE = Recipe(steps=40, batch=32, learning_rate=2e-2, warm_up=5)
+
+
+def rows() -> list[Row]:
+    """A query and its code for every verb and noun. They share no word: code speaks backwards here."""
+    return [
+        Row("doc", "python", f"pypi-{noun}", f"lib/{noun}.py", f"{verb} the {noun}", f"{noun[::-1]}.{verb[::-1]}()")
+        for verb in VERBS
+        for noun in NOUNS
+    ]
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    return prepare(rows())
+
+
+@pytest.fixture(scope="module")
+def student(data: Data) -> Student:
+    return train(data, RECIPE)
+
+
+def bags(*texts: list[int]) -> Bags:
+    distinct = [sorted(set(text)) for text in texts]
+    return Bags(
+        torch.tensor([word for text in distinct for word in text]),
+        torch.tensor([float(text.count(word)) for text, words in zip(texts, distinct, strict=True) for word in words]),
+        torch.tensor(np.cumsum([0, *map(len, distinct)])[:-1]),
+    )
+
+
+def padded(*texts: list[int], width: int) -> dict[str, np.ndarray]:
+    ids = np.zeros((len(texts), width), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)] = text
+        mask[row, : len(text)] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def run(student: Student, feed: dict[str, np.ndarray]) -> np.ndarray:
+    session = ort.InferenceSession(graph(student).SerializeToString(), providers=["CPUExecutionProvider"])
+    (vectors,) = session.run(["vector"], feed)
+    return np.asarray(vectors)
+
+
+def odd_student() -> Student:
+    """Untrained, but with weights that no two words share and a mix of both poolings."""
+    student = fresh(torch.linspace(0.001, 0.9, 50), dim=16)
+    with torch.no_grad():
+        student.mix.copy_(torch.tensor([0.7, 0.4]))
+    return student
+
+
+def test_training_learns_to_find_each_code_by_its_question(data: Data, student: Student) -> None:
+    untrained = fresh(data.frequencies)
+    before, after = (
+        held_out_mrr(embed(model, data.queries), embed(model, data.codes)) for model in (untrained, student)
+    )
+    assert before < 0.3
+    assert after > 0.99
+
+
+def test_training_is_repeatable(data: Data, student: Student) -> None:
+    again = train(data, RECIPE)
+    assert torch.equal(again.table, student.table)
+
+
+def test_onnxruntime_agrees_with_torch() -> None:
+    student = odd_student()
+    texts = [[3, 4, 5], [7], [9, 9, 9, 2, 2, 40], [*range(2, 50)]]
+    expected = student(bags(*texts)).detach().numpy()
+    found = run(student, padded(*texts, width=48))
+    assert np.abs(found - expected).max() < 0.01  # int8 rows
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+
+
+def test_padding_and_neighbours_change_nothing() -> None:
+    student = odd_student()
+    alone = run(student, padded([3, 4, 4], width=3))
+    beside = run(student, padded([3, 4, 4], [*range(2, 30)], width=64))
+    assert np.allclose(alone[0], beside[0], atol=1e-6)
+
+
+def test_a_repeated_word_counts_more_but_less_than_so_many_words() -> None:
+    student = odd_student()
+    a, b, mixed = (run(student, padded(text, width=9))[0] for text in ([3], [4], [3] * 8 + [4]))
+    assert a @ mixed > b @ mixed
+    plain_mean = 8 * a + b
+    assert a @ mixed < a @ (plain_mean / np.linalg.norm(plain_mean))
+
+
+def test_an_empty_text_gives_a_finite_vector() -> None:
+    assert np.isfinite(run(odd_student(), padded([], width=4))).all()
+
+
+def test_quantising_loses_at_most_half_a_step() -> None:
+    table = np.random.default_rng(0).normal(size=(20, 16)).astype(np.float32)
+    table[3] = 0
+    integers, scales = quantise(table)
+    assert integers.dtype == np.int8
+    assert (np.abs(integers * scales[:, None] - table) <= scales[:, None] * 0.501).all()
+
+
+def test_a_bundle_is_read_by_the_embedder_and_finds_its_code(tmp_path: Path, data: Data, student: Student) -> None:
+    identity = write_bundle(tmp_path, student, data.tokenizer, {"source": "a test", "licence": "Apache-2.0"})
+    embedder = Embedder(Bundle.load(tmp_path), threads=1)
+    pairs = rows()
+    codes = np.concatenate(embedder.embed_code([(row.code, []) for row in pairs]))
+    queries = embedder.embed_queries([row.query for row in pairs])
+    assert embedder.id == identity
+    assert held_out_mrr(queries, codes) > 0.99
+
+
+def test_a_bundle_is_named_by_its_content(tmp_path: Path, data: Data, student: Student) -> None:
+    facts = {"source": "a test", "licence": "Apache-2.0"}
+    first, same = (write_bundle(tmp_path / name, student, data.tokenizer, facts) for name in "ab")
+    other = write_bundle(tmp_path / "c", fresh(data.frequencies, seed=9), data.tokenizer, facts)
+    assert first == same != other
+
+
+def test_the_command_line_goes_from_corpus_to_bundle(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for name, part in (("train", rows()[8:]), ("valid", rows()[:8])):
+        lines = (json.dumps(vars(row) | {"name": "", "kind": "function"}) for row in part)
+        (corpus / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    (corpus / "counts.json").write_text(json.dumps({"doc": {"python": 56}, "name": {}}))
+    assert main(["--corpus", str(corpus), "--out", str(tmp_path / "bundle"), "--steps", "5"]) == 0
+    said = json.loads((tmp_path / "bundle" / "bundle.json").read_text())
+    assert said["training"]["docstring_code_pairs"] == {"python": 56}
+    assert Bundle.load(tmp_path / "bundle").dim == 256
+
+
+def test_the_loss_is_lower_when_the_right_code_is_nearest() -> None:
+    vectors = torch.eye(4)
+    assert contrastive(vectors, vectors, 0.05) < contrastive(vectors, vectors.flip(0), 0.05)
+
+
+def test_every_pair_is_seen_once_an_epoch() -> None:
+    batches = endless_batches(64, Recipe(batch=16))
+    epoch = np.concatenate([next(batches) for _ in range(4)])
+    assert sorted(epoch) == list(range(64))
+
+
+def test_the_learning_rate_rises_and_falls() -> None:
+    recipe = Recipe(steps=100, warm_up=10)
+    rates = [rate(step, recipe) for step in range(101)]
+    assert rates[0] < rates[10] > rates[50] > rates[100] > 0
+
+
+def test_bags_count_words_and_never_are_empty(data: Data) -> None:
+    texts = encode(["open open file", "→"], data.tokenizer, 10)
+    bag = texts.bags(np.array([0, 1]))
+    words = [data.tokenizer.id_to_token(word) for word in bag.ids.tolist()]
+    assert dict(zip(words, bag.counts.tolist(), strict=True)) == {"open": 2, "file": 1, "[UNK]": 1}
+
+
+def test_a_tie_counts_against_the_query() -> None:
+    same = np.ones((2, 1), dtype=np.float32)
+    assert reciprocal_ranks(same, same, np.arange(2), limit=10).tolist() == [0.5, 0.5]
+
+
+def test_a_path_says_its_folders_and_stem() -> None:
+    assert path_words("usr/share/gocode/src/net/http/client_pool.go") == "net http client_pool"
