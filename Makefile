@@ -9,7 +9,7 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
-QUESTION ?= which files of a workspace are left out
+QUESTION ?= where is a damaged database set aside
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast check format bench clean

@@ -4,6 +4,7 @@
 
 BENCH is a folder that shared/bench/export_repos.py laid out. Each repository is indexed from nothing and asked its
 judged questions; RESULTS/<name>.json holds the ten best hits of each, in the form that shared/bench/score.py reads.
+Without --out they are scored and not kept.
 """
 
 from __future__ import annotations
@@ -43,15 +44,16 @@ def main() -> int:
     if unknown := set(names) - {spec["name"] for spec in specs}:
         print(f"quality: no such repository in {options.bench}: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    options.out.mkdir(parents=True, exist_ok=True)
     print(f"{'':16}{'files':>7}{'units':>8}{'index s':>9}{'batch s':>9}{'query ms':>10}")
     with tempfile.TemporaryDirectory() as scratch:
+        options.out = options.out or Path(scratch, "results")
+        options.out.mkdir(parents=True, exist_ok=True)
         for spec in specs:
             if spec["name"] in names:
                 t = _run(spec, options, Path(scratch))
                 row = f"{t.files:>7}{t.units:>8}{t.index_s:>9.2f}{t.batch_s:>9.2f}{t.query_ms:>10.1f}"
                 print(f"{spec['name']:16}{row}", flush=True)
-    return _score(options, names)
+        return _score(options, names)
 
 
 def _options() -> argparse.Namespace:
@@ -60,7 +62,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repos", nargs="+", metavar="NAME", help="these alone (default: all)")
     parser.add_argument("--only", choices=("dense", "lexical"), help="rank by one side alone")
     parser.add_argument("--model", help="the model: default, or a bundle's folder")
-    parser.add_argument("--out", type=Path, default=Path("results"), metavar="RESULTS", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, metavar="RESULTS", help="keep the results here")
     parser.add_argument("--score", type=Path, default=SCORE, metavar="SCORE.PY", help="default: %(default)s")
     return parser.parse_args()
 

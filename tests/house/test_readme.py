@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -35,6 +37,21 @@ def test_the_table_tells_the_default(name: str, default: str, monkeypatch: pytes
     field = next(field.name for field in fields(Settings) if camel(field.name) == name)
     assert not problems
     assert getattr(settings, field) == getattr(Settings(), field)
+
+
+def test_the_demo_shows_what_it_prints(tmp_path: Path) -> None:
+    command, *lines = re.findall(r"\n```\n\$ (.+?)\n```\n", README, re.DOTALL)[0].splitlines()
+    shown = {(line.split(":")[0], line.split()[-1]) for line in lines[::2]}
+    question = re.search(r'"(.+?)"', command)
+    assert question
+    assert f"QUESTION ?= {question[1]}\n" in (ROOT / "Makefile").read_text("utf-8")
+    program = (sys.executable, "-m", "server", "search", question[1], "server", "--limit", "10")
+    done = subprocess.run(
+        [*program, "--cache-dir", str(tmp_path)], cwd=ROOT, check=True, capture_output=True, encoding="utf-8"
+    )
+    printed = [(line.split(":")[0], line.split()[-1]) for line in done.stdout.splitlines()[::2]]
+    assert printed[0] in shown
+    assert shown <= set(printed)
 
 
 def test_every_option_of_the_text_is_one_of_the_command_line() -> None:
