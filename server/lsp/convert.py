@@ -49,7 +49,7 @@ class Converter:
 
     def __init__(self, folder_uri: str, root: Path, encoding: str | None) -> None:
         """`encoding` is what the client and the server agreed to count columns in: utf-8, utf-16 or utf-32."""
-        self._uri, self._root, self._encoding = folder_uri.rstrip("/"), root, encoding
+        self._uri, self.root, self._encoding = folder_uri.rstrip("/"), root, encoding
         self._lines: dict[str, list[str]] = {}
 
     def item(self, hit: Hit) -> SearchItem:
@@ -100,7 +100,7 @@ class Converter:
     def _lines_of(self, path: str) -> list[str]:
         if path not in self._lines:
             try:
-                text = decode((self._root / path).read_bytes())
+                text = decode((self.root / path).read_bytes())
             except (OSError, NotText):  # Gone since the search: the columns stay as they are.
                 text = ""
             self._lines[path] = text.split("\n")

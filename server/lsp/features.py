@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from heapq import merge
 from itertools import islice
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
 
+from ..embed.bundle import ModelError
 from ..search.answer import Answer, Hit, Query
 from ..search.query import QueryError, parse_query
 from ..search.searcher import Cancelled, Searcher
@@ -67,13 +69,17 @@ async def similar(session: Session, params: Any) -> SearchResult:
 
 
 async def status(session: Session, _params: Any) -> StatusResult:
-    """`meaning/status`."""
+    """`meaning/status`; answers whatever is wrong, and says what it is."""
     await session.ready()
 
     def look(_cancelled: Callable[[], bool]) -> StatusResult:
-        with _as_response():
+        model, problem = None, None
+        try:
             model = session.folders.model.bundle().id
-        return {"version": session.version, "model": model, "folders": [folder_status(f) for f in session.folders]}
+        except ModelError as error:
+            problem = str(error)
+        folders = [folder_status(folder) for folder in session.folders]
+        return {"version": session.version, "model": model, "problem": problem, "folders": folders}
 
     return await session.off_loop(look)
 
@@ -214,6 +220,7 @@ async def _find(
     """Ask the folders in a thread of its own, and convert the best hits of all.
 
     Scores of two folders are compared: they come from one model and one ranking, if not from one pool of candidates.
+    A hit in a folder within a folder is found twice and told once.
     """
     progress = session.work_progress("Searching", token)
     encoding = session.workspace.position_encoding
@@ -225,9 +232,11 @@ async def _find(
             answers = _answers(session, folders, ask, lambda: stopped() or progress.cancelled)
         converters = [Converter(folder.uri, folder.path, encoding) for folder, _ in answers]
         each = [[(c, hit) for hit in answer.hits] for c, (_, answer) in zip(converters, answers, strict=True)]
-        best = islice(merge(*each, key=lambda found: -found[1].score), limit)
+        best: dict[tuple[Path, int, str], tuple[Converter, Hit]] = {}
+        for converter, hit in merge(*each, key=lambda found: -found[1].score):
+            best.setdefault((converter.root / hit.path, hit.start_line, hit.name), (converter, hit))
         return _Found(
-            [convert(converter, hit) for converter, hit in best],
+            [convert(converter, hit) for converter, hit in islice(best.values(), limit)],
             sum(folder.pending(answer.pending) for folder, answer in answers),
             sum(answer.indexed for _, answer in answers),
             model,

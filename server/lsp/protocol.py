@@ -139,12 +139,14 @@ class StatusResult(TypedDict):
     """The answer to `meaning/status`."""
 
     version: str
-    model: str
+    model: str | None
+    """The id of the model that answers; None if it cannot be used, and `problem` says why."""
+    problem: str | None
     folders: list[FolderStatus]
 
 
 class FolderReport(TypedDict):
-    """The outcome of one folder's update; `problem` says why there is none."""
+    """The outcome of one folder's update."""
 
     uri: str
     files: int

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from server.index.store import DATABASE
 from server.settings import Settings
 
 from .peer import Peer, Refused, peer_of, story
@@ -258,6 +260,16 @@ async def test_folders_come_and_go(settings: Settings, workspace: Path, tmp_path
 
 
 @story
+async def test_a_folder_within_a_folder_finds_nothing_twice(settings: Settings, workspace: Path) -> None:
+    (workspace / "inner").mkdir()
+    (workspace / "inner" / "a.py").write_text("def w9():\n    pass\n")
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace, workspace / "inner")
+        await peer.indexed()
+        assert (await peer.names("w9")).count("w9") == 1
+
+
+@story
 async def test_a_root_without_folders_is_the_folder(settings: Settings, workspace: Path) -> None:
     for roots in ({"rootUri": workspace.as_uri()}, {"rootPath": str(workspace)}):
         async with peer_of(settings) as peer:
@@ -375,9 +387,44 @@ async def test_without_a_runtime_the_user_is_told_once_and_each_request(
             assert error.code == -32803
             assert "meaning-lsp[cpu]" in error.message
             await refusal(peer, "meaning/reindex")
+        [folder] = (await peer.request("meaning/status"))["folders"]
+        assert (folder["state"], folder["problem"]) == ("failed", error.message)
         shown = [message["message"] for message in peer.told("window/showMessage")]
         assert len(shown) == 1
         assert "meaning-lsp[cpu]" in shown[0]
+
+
+@story
+async def test_status_answers_without_a_model(settings: Settings, workspace: Path, tmp_path: Path) -> None:
+    async with peer_of(replace(settings, model=str(tmp_path / "absent"))) as peer:
+        await peer.hello(workspace)
+        status = await peer.request("meaning/status")
+        assert status["model"] is None
+        assert "no model" in status["problem"]
+        assert (await refusal(peer, "meaning/search", {"query": "w1"})).message == status["problem"]
+
+
+@pytest.mark.parametrize("running", [False, True])
+@story
+async def test_a_damaged_index_is_built_anew(settings: Settings, workspace: Path, running: bool) -> None:
+    def damage() -> None:
+        [database] = settings.cache_dir.rglob(DATABASE)
+        database.write_bytes(b"damage" * 10_000)
+
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        if running:
+            damage()
+            with suppress(Refused):  # The first to see the damage.
+                await peer.names("w1")
+            await peer.indexed()
+            assert "w1" in await peer.names("w1")
+    damage()
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        assert "w1" in await peer.names("w1")
 
 
 @story
