@@ -28,16 +28,16 @@ def join_clauses(definitions: Iterable[Definition], comments: Comments, lines: S
 def _continues(earlier: Definition, definition: Definition, comments: Comments, lines: Sequence[str]) -> bool:
     """Whether `definition` goes on with the same function: it has the same name and no docstring of its own, and
     nothing but comments, attributes and blank lines stands between the two."""
-    if definition.kind not in FUNCTION_LIKE or definition.doc:
+    if definition.kind not in FUNCTION_LIKE or (earlier.kind, earlier.name) != (definition.kind, definition.name):
         return False
-    if (earlier.kind, earlier.name) != (definition.kind, definition.name):
-        return False
-    line = definition.first_line
-    while line > earlier.last_line + 1:
-        above, _ = comments.above(line)
-        if above == line:
-            if lines[line - 1]:
-                return False
-            above -= 1
-        line = above
+    line = definition.first_line - 1
+    while line > earlier.last_line:
+        if comment := comments.by_last_line.get(line):
+            line = comment[0] - 1
+        elif line in comments.skipped and line not in comments.documented:
+            line = comments.skipped[line] - 1
+        elif lines[line]:
+            return False
+        else:
+            line -= 1
     return True

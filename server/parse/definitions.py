@@ -64,19 +64,24 @@ class Comments:
     """Of each comment's last line: its first line and its text."""
     skipped: dict[int, int]
     """Of each skipped node's last line: its first."""
+    documented: dict[int, str]
+    """Of the last line of an attribute that documents, as Elixir's `@doc`: what it says."""
 
     def above(self, line: int) -> tuple[int, str]:
-        """The first line of the comments and attributes right above `line`, and what the comments say."""
+        """The first line of the comments and attributes right above `line`, and what they say. An attribute that
+        documents has precedence over comments."""
+        said = ""
         parts: list[bytes] = []
         while True:
             if comment := self.by_last_line.get(line - 1):
                 line = comment[0]
                 parts.append(comment[1])
             elif (line - 1) in self.skipped:
+                said = said or self.documented.get(line - 1, "")
                 line = self.skipped[line - 1]
             else:
                 break
-        return line, clean_comment(b"\n".join(reversed(parts)).decode("utf-8", "replace")) if parts else ""
+        return line, said or clean_comment(b"\n".join(reversed(parts)).decode("utf-8", "replace"))
 
 
 @dataclass(slots=True)
@@ -115,20 +120,23 @@ def find_comments(found: Iterable[Match], data: bytes) -> Comments:
     """The comments and skipped nodes that have their lines for themselves."""
     comments: dict[int, tuple[int, bytes]] = {}
     skipped: dict[int, int] = {}
+    documented: dict[int, str] = {}
     for _, captures in found:
         if nodes := captures.get("comment"):
             if lines := _whole_lines(nodes[0], data):
                 comments[lines[1]] = (lines[0], data[nodes[0].start_byte : nodes[0].end_byte])
         elif (nodes := captures.get("skip")) and (lines := _whole_lines(nodes[0], data)):
             skipped[lines[1]] = lines[0]
-    return Comments(comments, skipped)
+            if doc := captures.get("doc"):
+                documented[lines[1]] = clean_docstring(_text(doc[0], data))
+    return Comments(comments, skipped, documented)
 
 
 def module_docs(found: Iterable[Match], data: bytes) -> dict[int, str]:
     """Docstrings that belong to no definition, by their first line."""
     docs: dict[int, str] = {}
     for _, captures in found:
-        if "doc" in captures and "name" not in captures:
+        if "doc" in captures and not ("name" in captures or "skip" in captures):
             node = captures["doc"][0]
             docs[node.start_point[0]] = clean_docstring(_text(node, data))
     return docs

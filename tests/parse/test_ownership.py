@@ -14,3 +14,9 @@ def test_attributes_above_a_definition_are_its_own_and_those_below_the_last_ones
     text = "f = 1\n{-# INLINE f #-}\n\n{-# INLINE g #-}\ng = 2\n{-# INLINE g #-}\n\ninfixl 6 +++\n"
     units = parse(text, language_of("a.hs"), "a")
     assert [(unit.name, unit.spans) for unit in units] == [("f", ((0, 2),)), ("g", ((3, 6),)), ("a", ((7, 7),))]
+
+
+def test_an_attribute_that_documents_has_precedence_over_a_comment() -> None:
+    text = 'defmodule A do\n  # Not for readers.\n  @doc "Stores it."\n  @spec f(a) :: b\n  def f(a), do: a\nend\n'
+    units = parse(text, language_of("a.ex"), "a")
+    assert [(unit.name, unit.doc, unit.start_line) for unit in units] == [("A", "", 0), ("f", "Stores it.", 1)]

@@ -93,74 +93,8 @@
     "derive"))
 ((unary_operator
   operator: "@"
-  operand: (call
-    target: (identifier) @_doc
-    (arguments [(string) @doc (sigil (quoted_content) @doc)])))
-  .
-  [(unary_operator) (comment)]*
-  .
-  (call
-    target: (identifier) @_def
-    (arguments
-      .
-      [
-        (identifier) @name
-        (call target: [(identifier) (call)] @name)
-        (binary_operator left: [(identifier) @name (call target: [(identifier) (call)] @name)] operator: "when")
-      ])) @function
-  (#eq? @_doc "doc")
-  (#any-of? @_def "def" "defdelegate" "defn"))
-((unary_operator
-  operator: "@"
-  operand: (call
-    target: (identifier) @_doc
-    (arguments [(string) @doc (sigil (quoted_content) @doc)])))
-  .
-  [(unary_operator) (comment)]*
-  .
-  (call
-    target: (identifier) @_def
-    (arguments
-      .
-      [
-        (identifier) @name
-        (call target: [(identifier) (call)] @name)
-        (binary_operator left: [(identifier) @name (call target: [(identifier) (call)] @name)] operator: "when")
-      ])) @macro
-  (#eq? @_doc "doc")
-  (#any-of? @_def "defmacro" "defguard"))
-((unary_operator
-  operator: "@"
-  operand: (call
-    target: (identifier) @_doc
-    (arguments [(string) @doc (sigil (quoted_content) @doc)])))
-  .
-  (unary_operator
-    operator: "@"
-    operand: (call
-      target: (identifier) @_type
-      (arguments
-        (binary_operator
-          left: [(identifier) @name (call target: (identifier) @name)]
-          operator: "::")))) @type
-  (#eq? @_doc "typedoc")
-  (#any-of? @_type "type" "typep" "opaque"))
-((unary_operator
-  operator: "@"
-  operand: (call
-    target: (identifier) @_doc
-    (arguments [(string) @doc (sigil (quoted_content) @doc)])))
-  .
-  (unary_operator
-    operator: "@"
-    operand: (call
-      target: (identifier) @_type
-      (arguments
-        (binary_operator
-          left: [(identifier) @name (call target: (identifier) @name)]
-          operator: "::")))) @function
-  (#eq? @_doc "doc")
-  (#any-of? @_type "callback" "macrocallback"))
+  operand: (call target: (identifier) @_doc (arguments [(string) @doc (sigil (quoted_content) @doc)]))) @skip
+  (#any-of? @_doc "doc" "typedoc"))
 ((call
   target: (identifier) @_def
   (arguments . [(alias) (atom)] @name)

@@ -63,9 +63,7 @@
   (#any-of? @_describe "describe" "context"))
 
 ; A table that LuaCATS calls a class
-((comment content: (_) @_class)
-  .
-  (comment)*
+((comment content: (_) @_above)
   .
   (variable_declaration (assignment_statement (variable_list . name: (identifier) @name))) @class
-  (#match? @_class "^-@class\\b"))
+  (#match? @_above "^-@(class|field)\\b"))
