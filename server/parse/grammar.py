@@ -15,12 +15,15 @@ Match = tuple[int, dict[str, list[tree_sitter.Node]]]
 
 MAX_BYTES = 8_000_000
 """Larger texts are not parsed."""
-MAX_SECONDS = 2.0
+MAX_SECONDS = 1.5
 """CPU time for a parse. A megabyte of sane code takes a tenth of it; CPU time, not the wall clock, so that a busy
 machine does not change the outcome."""
-_SMALL_BYTES = 64_000
+_SMALL_BYTES = 32_000
 """Up to here not even a hostile text takes long, and the parse is not watched: watching costs a third."""
 _WIDE_ERROR = 20_000
+_MAX_STATES = 1_024
+"""Patterns that may be half matched at one time; sane code has some dozens. More come of expressions nested some
+thousand deep, and the time goes with their number times the depth."""
 
 _QUERIES = Path(__file__).parent / "queries"
 
@@ -68,7 +71,7 @@ def parse_tree(data: bytes, language: Language) -> tree_sitter.Tree:
 
 def matches(tree: tree_sitter.Tree, language: Language) -> list[Match]:
     """What the language's query finds in the tree."""
-    return tree_sitter.QueryCursor(_query(language)).matches(tree.root_node)
+    return tree_sitter.QueryCursor(_query(language), match_limit=_MAX_STATES).matches(tree.root_node)
 
 
 def _has_wide_error(root: tree_sitter.Node) -> bool:
