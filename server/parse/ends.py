@@ -12,10 +12,11 @@ def last_node(node: tree_sitter.Node, body: tree_sitter.Node | None, *, scope: b
 
     With `scope` its members follow it as siblings, as after C#'s `namespace A;`: they reach up to the next of its type.
     """
-    if scope and node.parent:
-        after = [sibling for sibling in node.parent.children if sibling.start_byte >= node.end_byte]
-        count = next((index for index, sibling in enumerate(after) if sibling.type == node.type), len(after))
-        return after[count - 1] if count else node
+    if scope:
+        last = node
+        while (following := last.next_sibling) and following.type != node.type:
+            last = following
+        return last
     return body if body and body.end_byte > node.end_byte else node
 
 
