@@ -17,9 +17,9 @@ from server.workspace.ignore import Ignores
 
 from .trees import walk, write
 
-FILES_IN_A_LARGE_TREE = 20_000
-SECONDS_FOR_A_LARGE_TREE = 4.0
-"""Some twenty times what it takes on an idle core: told apart are milliseconds and seconds, not machines."""
+FILES_IN_A_LARGE_TREE = 5_000
+SECONDS_FOR_A_LARGE_TREE = 0.6
+"""Of one core; over ten times what it takes. 100,000 files take 0.7 s."""
 
 
 def test_entries_come_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -151,6 +151,6 @@ def test_a_tree_of_many_files_is_walked_in_no_time(tmp_path: Path) -> None:
         place.mkdir(parents=True)
         for file in range(50):
             (place / f"module{file}.py").touch()
-    start = time.perf_counter()
+    start = time.process_time()
     assert sum(1 for _ in discover(tmp_path, Settings())) == FILES_IN_A_LARGE_TREE + 1
-    assert time.perf_counter() - start < SECONDS_FOR_A_LARGE_TREE
+    assert time.process_time() - start < SECONDS_FOR_A_LARGE_TREE
