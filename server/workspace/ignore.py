@@ -138,7 +138,8 @@ class Ignores:
     def depends_on(self, path: str) -> bool:
         """Whether a change of the file `path` may change answers."""
         name = path.rpartition("/")[2]
-        return name in {".meaningignore", ".ignore", ".gitignore", ".git"} or builtin.is_sign(name)
+        rules = name in {".meaningignore", ".ignore", ".gitignore", ".git"} or path.endswith(".git/info/exclude")
+        return rules or builtin.is_sign(name)
 
     def _folder(self, path: str) -> Folder | None:
         folder = self._folders[""]

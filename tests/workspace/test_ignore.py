@@ -239,8 +239,8 @@ def test_a_path_may_be_deep(tmp_path: Path) -> None:
 def test_which_files_answers_depend_on(tmp_path: Path) -> None:
     ignores = Ignores(tmp_path, Settings())
     changing = ["a/.gitignore", ".ignore", ".meaningignore", "rust/Cargo.toml", "x/App.csproj", "venv/pyvenv.cfg"]
-    assert all(map(ignores.depends_on, [*changing, "inner/.git"]))
-    assert not any(map(ignores.depends_on, ["a.py", "gitignore", "Cargo.toml/a.py", "csproj"]))
+    assert all(map(ignores.depends_on, [*changing, "inner/.git", ".git/info/exclude"]))
+    assert not any(map(ignores.depends_on, ["a.py", "gitignore", "Cargo.toml/a.py", "csproj", "exclude"]))
 
 
 def test_no_workspace_folder_is_an_error(tmp_path: Path) -> None:
