@@ -92,7 +92,7 @@ class _Found:
     node: tree_sitter.Node
     """The largest: with decorators, template parameters and so on."""
     core: tree_sitter.Node
-    """The smallest: where the signature starts."""
+    """The smallest: where the signature starts, unless the query says so by a capture."""
     captures: dict[str, list[tree_sitter.Node]]
 
     def one(self, capture: str) -> tree_sitter.Node | None:
@@ -124,7 +124,7 @@ def find_comments(found: Iterable[Match], data: bytes) -> Comments:
     for _, captures in found:
         if nodes := captures.get("comment"):
             if lines := _whole_lines(nodes[0], data):
-                comments[lines[1]] = (lines[0], data[nodes[0].start_byte : nodes[0].end_byte])
+                comments[lines[1]] = (lines[0], data[nodes[0].start_byte : nodes[0].end_byte].rstrip())
         elif (nodes := captures.get("skip")) and (lines := _whole_lines(nodes[0], data)):
             skipped[lines[1]] = lines[0]
             if doc := captures.get("doc"):
@@ -253,8 +253,9 @@ def _without_remarks(found: Iterable[Match], data: bytes) -> bytes:
 def _signature(found: _Found, data: bytes) -> str:
     """The declaration up to the body, or all of it if the query marks no body."""
     body = found.one("body")
-    end = body.start_byte if body else min(found.core.end_byte, found.core.start_byte + 4 * _MAX_SIGNATURE)
-    text = data[found.core.start_byte : end].decode("utf-8", "replace")
+    start = (found.one("signature") or found.core).start_byte
+    end = body.start_byte if body else min(found.core.end_byte, start + 4 * _MAX_SIGNATURE)
+    text = data[start:end].decode("utf-8", "replace")
     return _BODY_OPENS.sub("", " ".join(text.split()))[:_MAX_SIGNATURE]
 
 

@@ -10,8 +10,9 @@ from .definitions import FUNCTION_LIKE, Comments, Definition
 
 NOBODY = -1
 _MIN_LAMBDA_LINES = 3
-"""A shorter function without a name of its own stays in the code around it."""
-_WORD = re.compile(r"\w")
+"""A function without a name of its own that is shorter, its comments included, stays in the code around it."""
+_SAYS_NOTHING = re.compile(r'\W*$|\s*#\s*(?:if|ifdef|ifndef|else|elif|endif)\b|extern "C" \{$')
+"""A line that nobody would look for."""
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ def _claim(
     """The piece that a definition becomes, its spans the lines that it takes from `around`."""
     first, doc = comments.above(definition.first_line)
     last = definition.last_line
-    if definition.bound and last - definition.first_line + 1 < _MIN_LAMBDA_LINES:
+    if definition.bound and last - first + 1 < _MIN_LAMBDA_LINES:
         return None
     kept = NOBODY
     if container and container.definition:
@@ -123,7 +124,7 @@ def _adopt_blank_lines(owners: list[int], lines: Sequence[str]) -> None:
 
 def _add_module_code(owners: list[int], pieces: list[Piece], comments: Comments, lines: Sequence[str]) -> None:
     """Runs of lines that nobody took become pieces. Attributes with nothing below them (`{-# INLINE send #-}` after
-    the function) go to the unit before, and so does a run without a word (a lone `});`)."""
+    the function) go to the unit before, and so does a run that says nothing (a lone `});` or `#endif`)."""
     attributes = {line for last, first in comments.skipped.items() for line in range(first, last + 1)}
     for owner, first, last in _runs(list(owners)):
         if owner != NOBODY or not any(lines[first : last + 1]):
@@ -133,7 +134,7 @@ def _add_module_code(owners: list[int], pieces: list[Piece], comments: Comments,
             _give(owners, [(first, end - 1)], owners[first - 1])
             first = next((line for line in range(end, last + 1) if lines[line]), last + 1)
             _give(owners, [(end, first - 1)], owners[end - 1])
-        if first and not any(_WORD.search(line) for line in lines[first : last + 1]):
+        if first and all(_SAYS_NOTHING.match(line) for line in lines[first : last + 1]):
             _give(owners, [(first, last)], owners[first - 1])
             continue
         _give(owners, [(first, last)], len(pieces))

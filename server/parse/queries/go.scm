@@ -12,17 +12,18 @@
   name: (_) @name
   body: (_)? @body) @method
 
+; @signature: a declaration of one type begins with `type`, one in parentheses with its name.
 (type_declaration
-  . (type_spec name: (_) @name type: (struct_type (field_declaration_list) @body)) .) @struct
+  . (type_spec name: (_) @name type: (struct_type (field_declaration_list) @body)) .) @struct @signature
 (type_declaration
-  . (type_spec name: (_) @name type: (interface_type) @body) .) @interface
+  . (type_spec name: (_) @name type: (interface_type "{" @body)) .) @interface @signature
 (type_declaration
   . [
     (type_spec name: (_) @name)
     (type_alias name: (_) @name)
-  ] .) @type
+  ] .) @type @signature
 (type_spec name: (_) @name type: (struct_type (field_declaration_list) @body)) @struct
-(type_spec name: (_) @name type: (interface_type) @body) @interface
+(type_spec name: (_) @name type: (interface_type "{" @body)) @interface
 (type_spec name: (_) @name) @type
 (type_alias name: (_) @name) @type
 

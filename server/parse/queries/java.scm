@@ -9,6 +9,11 @@
 (constructor_declaration name: (_) @name body: (_) @body) @constructor
 (compact_constructor_declaration name: (_) @name body: (_) @body) @constructor
 
-(variable_declarator
-  name: (_) @name
-  value: (lambda_expression body: (_) @body)) @lambda
+(field_declaration
+  declarator: (variable_declarator
+    name: (_) @name
+    value: (lambda_expression body: (_) @body))) @lambda
+(local_variable_declaration
+  declarator: (variable_declarator
+    name: (_) @name
+    value: (lambda_expression body: (_) @body))) @lambda

@@ -18,4 +18,4 @@
 
 (type_alias_statement (type) @name) @type
 
-(module . (expression_statement (string) @doc))
+(module . (comment)* . (expression_statement (string) @doc))

@@ -1,4 +1,4 @@
-; Added before JavaScript's query.
+; Added before ECMAScript's query.
 
 (abstract_class_declaration name: (_) @name body: (_) @body) @class
 (interface_declaration name: (_) @name body: (_) @body) @interface
