@@ -22,7 +22,6 @@ MAX_COUNT = 255
 class Row:
     """One line of the corpus, see export.corpus.harvest.Pair."""
 
-    source: str
     language: str
     package: str
     path: str
@@ -35,7 +34,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             pair = json.loads(line)
-            yield Row(*(pair[key] for key in ("source", "language", "package", "path", "query", "code")))
+            yield Row(*(pair[key] for key in ("language", "package", "path", "query", "code")))
 
 
 @dataclass(frozen=True)

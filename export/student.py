@@ -64,7 +64,7 @@ def _normalised(weights: Tensor, bags: Bags) -> Tensor:
 
 
 def fresh(frequencies: Tensor, dim: int = DIM, seed: int = 0) -> Student:
-    """An untrained student: random vectors, attention by rarity. `frequencies` [vocabulary]: each word's share of texts."""
+    """An untrained student: random vectors, attention by rarity. `frequencies`: each word's share of the texts."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(len(frequencies), dim, generator=generator) / math.sqrt(dim)
     rarity = torch.log(1e-3 / (1e-3 + frequencies))  # smooth inverse frequency

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = list(read_rows(options.corpus / "train.jsonl"))
     data = prepare(rows)
     student = train(data, recipe)
-    valid = [row for row in read_rows(options.corpus / "valid.jsonl") if row.source == "doc"]
+    valid = list(read_rows(options.corpus / "valid.jsonl"))
     figures = measure(student, data.tokenizer, valid, options.cosqa)
     packages = used_packages(rows)
     facts = {
@@ -176,8 +176,7 @@ def training_facts(
     counts = json.loads((corpus / "counts.json").read_text())
     return {
         "method": "hybrid neural bag of words, in-batch contrastive, no teacher",
-        "docstring_code_pairs": counts["doc"],
-        "name_body_pairs": counts["name"],
+        "docstring_code_pairs": counts["train"],
         "packages": len(packages),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "recipe": asdict(recipe),

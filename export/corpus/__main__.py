@@ -37,10 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packages = [p for p in read_manifest() if not options.registry or p.registry in options.registry]
     there, lost = download(packages, options.out, _say)
     files = harvest_all(there, options.out, _say)
-    corpus = assemble(files, options.out)
-    _say(
-        f"{sum(corpus.pairs['doc'].values())} doc pairs, {sum(corpus.pairs['name'].values())} name pairs: {options.out}"
-    )
+    counts = assemble(files, options.out)
+    _say(f"{counts.train.total()} pairs to train on, {counts.valid.total()} held out: {options.out}")
     return 1 if lost else 0
 
 

@@ -62,7 +62,7 @@ def prepare_apt(root: Path) -> None:
 
 
 def _fetch(package: Package, out: Path) -> str:
-    """Downloads into a temporary folder and renames it: a folder that is there is whole. Returns the problem, if any."""
+    """Downloads into a temporary folder and renames it: a folder that is there is whole. Returns what is wrong."""
     target = archive_folder(package, out)
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".part-", dir=target.parent))

@@ -1,4 +1,4 @@
-"""Takes pairs out of one package: what a unit's doc or name says, and the unit's code without it."""
+"""Takes pairs out of one package: what a unit's doc says, and the unit's code without it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from server.parse import NotText, Unit, decode, language_of, parse, settled
@@ -17,14 +18,16 @@ from .manifest import excluded_folders
 from .quality import MAX_CODE_CHARS, MIN_CODE_WORDS, pieces, question, shape
 
 MAX_FILE_BYTES = 300_000
-MAX_PACKAGE_BYTES = 12_000_000
+MAX_PACKAGE_BYTES = 6_000_000
 """Source read from one package: more would let the largest packages speak for everyone."""
-MAX_PAIRS = {"doc": 3_000, "name": 1_500}
+MAX_PAIRS = 2_500
+"""From one package."""
 
 _SKIPPED_FOLDERS = frozenset(
     """
     vendor vendored _vendor _vendored third_party third-party thirdparty 3rdparty 3rd_party node_modules
-    bower_components external extern externals deps bundled contrib .git .pc test tests testing testdata __tests__ spec specs fixtures
+    bower_components external extern externals deps bundled contrib .git .pc test tests testing testdata __tests__
+    spec specs fixtures
     testsuite unittests examples example samples demo demos docs doc min generated gen locale typings
     """.split()
 )
@@ -45,8 +48,6 @@ _SKIPPED_NAMES = re.compile(
 class Pair:
     """One training example and where it is from."""
 
-    source: str
-    """`doc`: the query is the unit's documentation. `name`: it is the unit's name, masked in the code."""
     language: str
     kind: str
     package: str
@@ -61,27 +62,22 @@ class Pair:
 def harvest(opened: Opened, target: Path) -> Counter[str]:
     """Writes the package's pairs to `target` (JSON lines, sorted), whole or not at all. Returns pairs by language."""
     files = sorted(opened.files(_wanted), key=lambda item: _rank(item[0]))
-    found: dict[str, list[Pair]] = {"doc": [], "name": []}
-    seen: set[str] = set()
+    found: dict[str, Pair] = {}
     read = 0
     for path, data in files:
+        if len(found) >= MAX_PAIRS:
+            break
         if len(data) > MAX_FILE_BYTES or read + len(data) > MAX_PACKAGE_BYTES:
             continue
         read += len(data)
         for pair in _pairs(opened.package.key, path, data):
-            if pair.shape not in seen and len(found[pair.source]) < MAX_PAIRS[pair.source]:
-                seen.add(pair.shape)
-                found[pair.source].append(pair)
-        if all(len(found[source]) >= limit for source, limit in MAX_PAIRS.items()):
-            break
-    pairs = sorted(
-        (p for each in found.values() for p in each), key=lambda p: (p.path, p.name, p.source, p.query, p.code)
-    )
+            found.setdefault(pair.shape, pair)
+    pairs = sorted(islice(found.values(), MAX_PAIRS), key=lambda p: (p.path, p.name, p.query, p.code))
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(".part")
     part.write_text("".join(json.dumps(asdict(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
     part.rename(target)
-    return Counter(pair.language for pair in pairs if pair.source == "doc")
+    return Counter(pair.language for pair in pairs)
 
 
 def _rank(path: str) -> tuple[bool, str]:
@@ -111,20 +107,13 @@ def _pairs(package: str, path: str, data: bytes) -> Iterator[Pair]:
     if language is None or _looks_generated(text):
         return
     for unit in parse(text, language, PurePosixPath(path).stem):
-        if unit.kind in ("module", "text"):
+        if not unit.doc or unit.kind in ("module", "text"):
             continue
-        asked = question(unit.doc, unit.name) if unit.doc else None
+        asked = question(unit.doc, unit.name)
         code = without_doc(unit)[:MAX_CODE_CHARS]
         words = pieces(code)
-        if len(words) < MIN_CODE_WORDS:
-            continue
-        if asked:
-            yield Pair("doc", language.name, unit.kind, package, path, unit.name, asked, code, shape(words))
-        elif len(name_words := pieces(unit.name)) >= 2 and unit.kind in ("function", "method") and len(words) >= 20:
-            masked = code.replace(unit.name, " ")
-            yield Pair(
-                "name", language.name, unit.kind, package, path, unit.name, " ".join(name_words), masked, shape(words)
-            )
+        if asked and len(words) >= MIN_CODE_WORDS:
+            yield Pair(language.name, unit.kind, package, path, unit.name, asked, code, shape(words))
 
 
 def _looks_generated(text: str) -> bool:

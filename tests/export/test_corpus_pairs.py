@@ -63,15 +63,6 @@ def load_settings(path):
     """
     text = open(path).read()
     return json.loads(text)
-
-
-def store_all_records(records, target, encoding):
-    with open(target, "w", encoding=encoding) as stream:
-        for record in records:
-            stream.write(json.dumps(record))
-            stream.write(separator)
-        store_all_records.count += len(records)
-    return stream.tell()
 '''
 
 
@@ -97,13 +88,10 @@ def harvested(tmp_path: Path, files: dict[str, str], name: str = "thing") -> lis
     return [json.loads(line) for line in target.read_text().splitlines()]
 
 
-def test_docs_and_names_become_pairs(tmp_path: Path) -> None:
-    by_source = {pair["source"]: pair for pair in harvested(tmp_path, {"thing/io.py": SOURCE})}
-    assert by_source["doc"]["query"] == "Read the settings from a file"
-    assert by_source["doc"]["language"] == "python"
-    assert by_source["doc"]["package"] == "pypi-thing"
-    assert by_source["name"]["query"] == "store all records"
-    assert "store_all_records" not in by_source["name"]["code"]
+def test_a_documented_function_becomes_a_pair(tmp_path: Path) -> None:
+    (pair,) = harvested(tmp_path, {"thing/io.py": SOURCE})
+    assert pair["query"] == "Read the settings from a file"
+    assert (pair["language"], pair["package"], pair["path"]) == ("python", "pypi-thing", "thing/io.py")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +119,7 @@ def test_a_copy_within_a_package_counts_once(tmp_path: Path) -> None:
 
 
 def line(package: str, query: str, code: str, language: str = "python") -> str:
-    pair = {"source": "doc", "language": language, "kind": "function", "package": package, "path": "a", "name": "n"}
+    pair = {"language": language, "kind": "function", "package": package, "path": "a", "name": "n"}
     return json.dumps({**pair, "query": query, "code": code, "shape": shape(pieces(code))}) + "\n"
 
 
@@ -140,9 +128,9 @@ def test_a_corpus_holds_no_duplicates_and_little_boilerplate(tmp_path: Path) -> 
     bodies = [f"def f(): return {'very ' * n} different {'thing ' * n} here {n * 'x'}" for n in range(1, 9)]
     one.write_text("".join(line("pypi-a", "the same words", body) for body in bodies))
     two.write_text(line("pypi-a", "another question", bodies[0]))
-    corpus = assemble([two, one], tmp_path)
-    assert sum(corpus.pairs["doc"].values()) == MAX_SAME_QUERY
-    assert json.loads((tmp_path / "counts.json").read_text())["doc"] == {"python": MAX_SAME_QUERY}
+    counts = assemble([two, one], tmp_path)
+    assert counts.train.total() == MAX_SAME_QUERY
+    assert json.loads((tmp_path / "counts.json").read_text())["train"] == {"python": MAX_SAME_QUERY}
 
 
 def test_packages_are_held_out_whole(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ RECIPE = Recipe(steps=40, batch=32, learning_rate=2e-2, warm_up=5)
 def rows() -> list[Row]:
     """A query and its code for every verb and noun. They share no word: code speaks backwards here."""
     return [
-        Row("doc", "python", f"pypi-{noun}", f"lib/{noun}.py", f"{verb} the {noun}", f"{noun[::-1]}.{verb[::-1]}()")
+        Row("python", f"pypi-{noun}", f"lib/{noun}.py", f"{verb} the {noun}", f"{noun[::-1]}.{verb[::-1]}()")
         for verb in VERBS
         for noun in NOUNS
     ]
@@ -148,7 +148,7 @@ def test_the_command_line_goes_from_corpus_to_bundle(tmp_path: Path) -> None:
     for name, part in (("train", rows()[8:]), ("valid", rows()[:8])):
         lines = (json.dumps(vars(row) | {"name": "", "kind": "function"}) for row in part)
         (corpus / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-    (corpus / "counts.json").write_text(json.dumps({"doc": {"python": 56}, "name": {}}))
+    (corpus / "counts.json").write_text(json.dumps({"train": {"python": 56}}))
     assert main(["--corpus", str(corpus), "--out", str(tmp_path / "bundle"), "--steps", "5"]) == 0
     said = json.loads((tmp_path / "bundle" / "bundle.json").read_text())
     assert said["training"]["docstring_code_pairs"] == {"python": 56}
