@@ -17,8 +17,9 @@ from ..embed.embedder import Embedder
 from ..settings import Settings
 from ..workspace.discover import FoundFile, discover
 from .folder import LOCK, index_folder, make_index_folder, set_aside
-from .prepare import Embeddable, PreparedFile, Unreadable, stamp
+from .prepare import Embeddable, PreparedFile, Unreadable
 from .report import IndexReport, Progress
+from .stamp import seen_stamp, stamp_of
 from .store import DamagedStore, FileRow, Store, StoreError
 from .vectors import VectorIndex, Vectors
 from .version import units_version
@@ -185,7 +186,7 @@ class Index:
         plan = _Plan(renewed=self.store.stale_files(self.bundle.id))
         for found in discover(self.root, self.settings, self._passed_over):
             row = known.pop(found.path, None)
-            fresh = row and (row.size, row.mtime_ns) == (found.size, found.mtime_ns)
+            fresh = row and row.stamp == seen_stamp(found)
             if not fresh or found.path in plan.renewed:
                 plan.changed.append((found, row))
         plan.removed = list(known.values())
@@ -227,7 +228,7 @@ class Index:
                 elif isinstance(outcome, Unreadable):
                     self._note(f"{self.root / found.path}: not read ({outcome.reason})")
                 elif row:
-                    self.store.touch(row.id, found.size, stamp(found))
+                    self.store.touch(row.id, stamp_of(found))
             self.store.set_meta("pending", str(pending))
         return len(code)
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..parse import NotText, Unit, decode, language_of, parse
 from ..workspace.discover import FoundFile, content_reason
+from .stamp import stamp_of
 from .store import FileState, UnitRow
 from .words import indexed
 
 TEXT_LANGUAGE = "text"
 """The language of a file that no grammar is for."""
-
-SETTLED_NS = 2_000_000_000
-"""A file that was written less than this before it was read may be written again without a new time stamp (file
-systems count in up to 2 s steps), so its stamp is not trusted."""
-
-UNSETTLED = -1
-"""Stands for the time stamp of such a file: equal to none, so that the next update reads it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> Prepare
 
     None if its content is still the one of `known_digest` (only its time stamp changed).
     """
-    mtime_ns = stamp(found)
+    stamp = stamp_of(found)
     try:
         data = (root / found.path).read_bytes()
     except OSError as error:
@@ -66,7 +59,7 @@ def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> Prepare
     language, skipped, units = _units(found.path, data)
     path_text = path_embeddable(found.path)
     return PreparedFile(
-        FileState(found.path, len(data), mtime_ns, digest, language, skipped, path_text.key),
+        FileState(found.path, stamp, digest, language, skipped, path_text.key),
         path_text,
         tuple(_row(unit, language, found.path) for unit in units),
         tuple(Embeddable(unit_key(unit, language), unit.text, unit.breaks) for unit in units),
@@ -75,19 +68,14 @@ def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> Prepare
 
 def passed_over(root: Path, found: FoundFile, reason: str) -> PreparedFile | Unreadable:
     """A file that is remembered without units, so that it is not tried again until it changes."""
-    mtime_ns = stamp(found)
+    stamp = stamp_of(found)
     try:
         data = (root / found.path).read_bytes()
     except OSError as error:
         return Unreadable(error.strerror or str(error))
     path_text = path_embeddable(found.path)
-    state = FileState(found.path, len(data), mtime_ns, _hash(data), TEXT_LANGUAGE, reason, path_text.key)
+    state = FileState(found.path, stamp, _hash(data), TEXT_LANGUAGE, reason, path_text.key)
     return PreparedFile(state, path_text, (), ())
-
-
-def stamp(found: FoundFile) -> int:
-    """The time stamp to remember of a file that is about to be read."""
-    return found.mtime_ns if time.time_ns() - found.mtime_ns > SETTLED_NS else UNSETTLED
 
 
 def _units(path: str, data: bytes) -> tuple[str, str, list[Unit]]:

@@ -29,8 +29,8 @@ DATABASE = "index.sqlite"
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
-    digest BLOB NOT NULL, language TEXT NOT NULL, skipped TEXT NOT NULL, path_key BLOB NOT NULL);
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, digest BLOB NOT NULL,
+    language TEXT NOT NULL, skipped TEXT NOT NULL, path_key BLOB NOT NULL);
 CREATE TABLE units (
     id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, key BLOB NOT NULL,
     name TEXT NOT NULL, container TEXT NOT NULL, kind TEXT NOT NULL, start_line INTEGER NOT NULL,
@@ -63,8 +63,7 @@ class FileRow:
 
     id: int
     path: str
-    size: int
-    mtime_ns: int
+    stamp: str
     digest: bytes
 
 
@@ -74,8 +73,8 @@ class FileState:
 
     path: str
     """Relative to the workspace folder, with `/`."""
-    size: int
-    mtime_ns: int
+    stamp: str
+    """See `server.index.stamp`."""
     digest: bytes
     language: str
     skipped: str
@@ -225,11 +224,11 @@ class Store:
 
     def files(self) -> dict[str, FileRow]:
         """Every file that was read, by path, those without units too."""
-        return {row[1]: FileRow(*row) for row in self.rows("SELECT id, path, size, mtime_ns, digest FROM files")}
+        return {row[1]: FileRow(*row) for row in self.rows("SELECT id, path, stamp, digest FROM files")}
 
-    def touch(self, file: int, size: int, mtime_ns: int) -> None:
+    def touch(self, file: int, stamp: str) -> None:
         """The file's content is as it was; only its stamp is new. Inside of `transaction`."""
-        self._db.execute("UPDATE files SET size = ?, mtime_ns = ? WHERE id = ?", (size, mtime_ns, file))
+        self._db.execute("UPDATE files SET stamp = ? WHERE id = ?", (stamp, file))
 
     def remove(self, file: int) -> None:
         """Forget a file and its units; embeddings stay. Inside of `transaction`."""
@@ -247,11 +246,11 @@ class Store:
 
         A unit whose text is as before keeps its id, so that its vector and its full text stay as they are.
         """
-        values = (state.size, state.mtime_ns, state.digest, state.language, state.skipped, state.path_key, state.path)
+        values = (state.stamp, state.digest, state.language, state.skipped, state.path_key, state.path)
         [(file,)] = self._db.execute(
-            "INSERT INTO files (size, mtime_ns, digest, language, skipped, path_key, path) VALUES (?,?,?,?,?,?,?)"
-            " ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
-            " digest = excluded.digest, language = excluded.language, skipped = excluded.skipped RETURNING id",
+            "INSERT INTO files (stamp, digest, language, skipped, path_key, path) VALUES (?,?,?,?,?,?)"
+            " ON CONFLICT (path) DO UPDATE SET stamp = excluded.stamp, digest = excluded.digest,"
+            " language = excluded.language, skipped = excluded.skipped RETURNING id",
             values,
         ).fetchall()
         kept: dict[bytes, list[int]] = {}

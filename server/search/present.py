@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..index.prepare import TEXT_LANGUAGE, unit_key
+from ..index.stamp import stat_stamp
 from ..parse import NotText, Unit, decode, language_of, parse
 from .answer import Hit
 from .candidates import Candidate
@@ -23,7 +24,7 @@ class Place:
 class Presenter:
     """Makes the hits of one answer; looks at each file once."""
 
-    def __init__(self, root: Path, stamps: dict[str, tuple[int, int]]) -> None:
+    def __init__(self, root: Path, stamps: dict[str, str]) -> None:
         self._root, self._stamps = root, stamps
         self._moved: dict[str, dict[bytes, Unit] | None] = {}
 
@@ -58,8 +59,7 @@ class Presenter:
         """The file's units by key if it changed since it was indexed, else None."""
         file = self._root / path
         try:
-            stat = file.stat()
-            if (stat.st_size, stat.st_mtime_ns) == self._stamps.get(path):
+            if stat_stamp(file.stat()) == self._stamps.get(path):
                 return None
             text = decode(file.read_bytes())
         except (OSError, NotText):

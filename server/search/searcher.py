@@ -96,6 +96,6 @@ class Searcher:
 
     def _hits(self, ranked: list[tuple[Candidate, float]]) -> list[Hit]:
         paths = {c.path for c, _ in ranked}
-        stamps = self.index.store.rows_in("SELECT path, size, mtime_ns FROM files WHERE path IN (?)", paths)
-        presenter = Presenter(self.index.root, {path: (size, mtime) for path, size, mtime in stamps})
+        stamps = self.index.store.rows_in("SELECT path, stamp FROM files WHERE path IN (?)", paths)
+        presenter = Presenter(self.index.root, dict(stamps))
         return [hit for c, score in ranked if (hit := presenter.hit(c, score))]

@@ -56,7 +56,7 @@ def test_lines_above_embed_nothing_and_move_the_ranges(root: Path, open_index: O
     index.update()
     write(root, "a.py", "\n\n\n" + (root / "a.py").read_text())
     assert index.update().embedded == 0
-    assert [row[9] for row in content(index)][-1] == 7
+    assert [row[8] for row in content(index)][-1] == 7
 
 
 def test_a_moved_folder_embeds_nothing(root: Path, open_index: Open) -> None:
@@ -107,7 +107,7 @@ def test_a_binary_file_is_known_and_has_no_units(root: Path, open_index: Open) -
     index = open_index()
     report = index.update()
     assert (report.files, report.units) == (0, 0)
-    assert content(index)[0][4]
+    assert content(index)[0][3]
 
 
 def test_an_empty_tree_is_an_empty_index(open_index: Open) -> None:
@@ -117,22 +117,19 @@ def test_an_empty_tree_is_an_empty_index(open_index: Open) -> None:
     assert not neighbours(index)
 
 
-def test_what_a_cancelled_update_wrote_stays(
-    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_cancelled_update_wrote_stays(root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("server.index.index.BATCH_UNITS", 4)
     for i in range(20):
         write(root, f"m{i}.py", function(f"f{i}", i))
     index = open_index()
-    done = 0
+    seen = [0]
 
-    def progress(now: int, total: int) -> None:
-        nonlocal done
-        done = now
+    def progress(done: int, total: int) -> None:
+        seen.append(done)
 
-    first = index.update(progress, lambda: done >= 6)
+    first = index.update(progress, lambda: seen[-1] >= 6)
     assert 0 < first.files < 20
-    assert first.pending == 20 - done
+    assert first.pending == 20 - seen[-1]
     second = open_index().update()
     assert (second.files, second.pending) == (20, 0)
     assert second.embedded == 20 - first.embedded
@@ -151,9 +148,7 @@ def test_worker_processes_find_what_one_finds(
     assert content(index) == content(alone)
 
 
-def test_vectors_in_a_file_are_those_in_memory(
-    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_in_a_file_are_those_in_memory(root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     for i in range(40):
         write(root, f"m{i}.py", function(f"f{i}", i, (i * 7) % 40))
     index = open_index()
@@ -253,7 +248,7 @@ def test_a_changed_ignore_file_is_taken_up(root: Path, open_index: Open) -> None
     index.update()
     write(root, ".gitignore", "gen/\n")
     index.update()
-    assert {row[0] for row in content(index) if row[5]} <= {"a.py", ".gitignore"}
+    assert {row[0] for row in content(index) if row[4]} <= {"a.py", ".gitignore"}
     (root / ".gitignore").unlink()
     assert index.update().embedded == 0
     assert "gen/b.py" in {row[0] for row in content(index)}

@@ -1,0 +1,35 @@
+"""A file's stamp: equal stamps, equal content, and nothing was read to know it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..workspace.discover import FoundFile
+
+SETTLED_NS = 2_000_000_000
+"""A file that was changed less than this before it was looked at may change again without a new time (file systems
+count in up to 2 s steps), so its stamp is not trusted."""
+
+UNSETTLED = ""
+"""The stamp of such a file: equal to none, so that the next update reads it again."""
+
+
+def stamp_of(found: FoundFile) -> str:
+    """The stamp to remember of a file that is about to be read: its size, and the times of its last changes.
+
+    The change time is there for tools that put the old modification time back.
+    """
+    if time.time_ns() - max(found.mtime_ns, found.ctime_ns) < SETTLED_NS:
+        return UNSETTLED
+    return seen_stamp(found)
+
+
+def seen_stamp(found: FoundFile) -> str:
+    """The stamp of a file as the walk saw it, to compare with a remembered one."""
+    return f"{found.size} {found.mtime_ns} {found.ctime_ns}"
+
+
+def stat_stamp(stat: os.stat_result) -> str:
+    """The same of a file as the system tells it."""
+    return f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
