@@ -70,10 +70,13 @@ class Job:
 
 @dataclass(eq=False)
 class _Reader:
-    """A connection to an index, and how many searches use it now."""
+    """A searcher with a connection of its own, and how many searches use it now."""
 
-    index: Index
+    searcher: Searcher
     users: int = 0
+
+    def close(self) -> None:
+        self.searcher.index.close()
 
 
 class Folder:
@@ -96,15 +99,15 @@ class Folder:
     def reading(self) -> Iterator[Searcher]:
         """A searcher, valid inside of the block. Raises ModelError, StoreError or OSError."""
         with self._lock:
-            reader = self._reader = self._reader or _Reader(self.open())
+            reader = self._reader = self._reader or _Reader(Searcher(self.open()))
             reader.users += 1
         try:
-            yield Searcher(reader.index)
+            yield reader.searcher
         finally:
             with self._lock:
                 reader.users -= 1
                 if not reader.users and (self.retired or reader is not self._reader):
-                    reader.index.close()
+                    reader.close()
                     self._reader = None if reader is self._reader else self._reader
 
     def open(self) -> Index:
@@ -118,7 +121,7 @@ class Folder:
         with self._lock:
             reader, self._reader = self._reader, None
             if reader and not reader.users:
-                reader.index.close()
+                reader.close()
 
     def retire(self) -> None:
         """Stop the folder's update, and close its index when nobody uses it any more."""
@@ -155,9 +158,11 @@ class Folders:
 
     def set(self, uris: Iterable[str]) -> None:
         """The folders are these now. One that is not on this file system is left out."""
-        wanted = {uri: path for uri in uris if (path := path_of(uri))}
+        wanted = {uri: path for uri in uris if not self._closed and (path := path_of(uri))}
         for uri in self._folders.keys() - wanted.keys():
-            self._folders.pop(uri).retire()
+            gone = self._folders.pop(uri)
+            gone.retire()
+            self.update(gone)  # Which no longer can be, and so closes the connection that the thread has.
         for uri, path in wanted.items():
             if uri not in self._folders:
                 self._folders[uri] = Folder(uri, path, self.settings, self.model)
@@ -193,10 +198,10 @@ class Folders:
 
     def close(self, patience: float) -> None:
         """Stop indexing and close every index; waits for the thread up to `patience` seconds."""
-        self.set(())
         with self._stirred:
             self._closed = True
             self._stirred.notify()
+        self.set(())
         self._thread.join(patience)
 
     # -- the indexing thread
