@@ -155,6 +155,10 @@ def _check_names(bundle: Bundle) -> None:
             f"{place} should name {TOKENIZER} and either {ONE_ENCODER} or both {QUERY_ENCODER} and {CODE_ENCODER}, "
             f"not {', '.join(sorted(bundle.files)) or 'nothing'}; export the bundle again"
         )
+    # A large graph keeps its weights in files beside it, which the runtime would load without a word.
+    for path in sorted(bundle.folder.iterdir()):
+        if path.name.startswith(tuple(encoders)) and path.name not in bundle.files:
+            raise BundleError(f"{path}: has no sha256 in {place}; delete it, or export the bundle again")
 
 
 def _check_hash(path: Path, expected: str) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, BinaryIO
 
 import attrs
@@ -37,7 +37,7 @@ class PlainRequest:
     """A request that the protocol's own types do not know: its params stay as JSON has them."""
 
     method: str
-    id: int | str | None
+    id: int | str
     params: Any = None
     jsonrpc: str = "2.0"
 
@@ -79,6 +79,8 @@ class Wire(LanguageServerProtocol):
             self._refuse(message.get("id"), JsonRpcInvalidRequest("`method` is not a string"))
         elif message["method"] == types.EXIT:
             self.stopped.set()
+        elif "id" in message and (isinstance(message["id"], bool) or not isinstance(message["id"], (int, str))):
+            self._refuse(None, JsonRpcInvalidRequest("`id` is neither a string nor a whole number"))
         elif "id" in message:
             self._receive_request(message)
         elif self._workspace is not None and not self._shutdown:
@@ -129,6 +131,16 @@ class Wire(LanguageServerProtocol):
         # Written by hand: the specification wants `"id": null` where pygls would leave the id out.
         known = msg_id if isinstance(msg_id, (int, str)) else None
         self._send_data({"jsonrpc": self.VERSION, "id": known, "error": {"code": error.code, "message": error.message}})
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
+        """What pygls makes of us, and what it cannot know: clients may send these requests with a progress token."""
+        result = yield from super().lsp_initialize(params)
+        able = result.capabilities
+        for provider in (able.workspace_symbol_provider, able.execute_command_provider):
+            if isinstance(provider, (types.WorkspaceSymbolOptions, types.ExecuteCommandOptions)):
+                provider.work_done_progress = True
+        return result
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     async def lsp_workspace__execute_command(  # type: ignore[override]  # pygls takes a coroutine as well

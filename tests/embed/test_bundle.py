@@ -11,7 +11,7 @@ import pytest
 from server.embed import bundle
 from server.embed.bundle import Bundle, BundleError, resolve_model
 
-from .tiny import DIM, write_bundle
+from .tiny import DIM, write_bundle, write_manifest
 
 
 def refusal(folder: Path) -> str:
@@ -129,9 +129,25 @@ def test_one_encoder_or_both_of_two(tmp_path: Path, encoders: tuple[str, ...]) -
     assert "either model.onnx or both query.onnx and code.onnx" in refusal(tmp_path)
 
 
+def test_weights_beside_the_graph_need_a_hash(tmp_path: Path) -> None:
+    (write_bundle(tmp_path) / "model.onnx.data").write_bytes(b"weights")
+    assert "model.onnx.data: has no sha256" in refusal(tmp_path)
+    write_manifest(tmp_path, ("model.onnx", "model.onnx.data"))
+    assert "model.onnx.data" in Bundle.load(tmp_path).files
+
+
+def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
+    (write_bundle(tmp_path) / "NOTICE").write_text("thanks")
+    assert Bundle.load(tmp_path).files.keys() == {"tokenizer.json", "model.onnx"}
+
+
 def test_default_is_the_shipped_model_and_a_folder_is_itself(tmp_path: Path) -> None:
     assert resolve_model("default").name == "default"
     assert resolve_model(str(tmp_path)) == tmp_path
+
+
+def test_the_shipped_model_is_sound() -> None:
+    assert Bundle.load(resolve_model("default")).licence == "Apache-2.0"
 
 
 def test_a_model_that_does_not_exist_is_refused_with_the_names_that_do(tmp_path: Path) -> None:

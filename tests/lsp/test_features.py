@@ -151,7 +151,7 @@ async def test_similar_finds_code_that_does_the_same(settings: Settings, workspa
 async def test_workspace_symbols_are_found_by_meaning(settings: Settings, workspace: Path) -> None:
     async with peer_of(settings) as peer:
         capabilities = await peer.hello(workspace)
-        assert capabilities["workspaceSymbolProvider"]
+        assert capabilities["workspaceSymbolProvider"]["workDoneProgress"]
         await peer.indexed()
         symbols = await peer.request("workspace/symbol", {"query": "w4"})
         assert symbols[0] == {
@@ -176,7 +176,9 @@ async def test_commands_do_what_the_requests_do(settings: Settings, workspace: P
 
     async with peer_of(settings) as peer:
         capabilities = await peer.hello(workspace)
-        assert set(capabilities["executeCommandProvider"]["commands"]) == {"meaning.search", "meaning.reindex"}
+        provider = capabilities["executeCommandProvider"]
+        assert set(provider["commands"]) == {"meaning.search", "meaning.reindex"}
+        assert provider["workDoneProgress"]
         [report] = (await execute("meaning.reindex"))["folders"]
         assert (report["uri"], report["files"], report["pending"]) == (workspace.as_uri(), 1, 0)
         assert (await execute("meaning.search", "w1"))["items"][0]["name"] == "w1"

@@ -115,7 +115,14 @@ async def test_text_that_is_not_json_is_answered_and_forgotten(settings: Setting
         await peer.request("meaning/status")
 
 
-@pytest.mark.parametrize("message", [[], 1, "x", None, {}, {"jsonrpc": "1.0", "id": 1, "method": "x"}])
+NO_IDS: list[object] = [None, 1.5, True, [], {}]
+NO_MESSAGES: list[object] = [
+    *([], 1, "x", None, {}, {"jsonrpc": "1.0", "id": 1, "method": "x"}),
+    *({"jsonrpc": "2.0", "id": each, "method": "meaning/status"} for each in NO_IDS),
+]
+
+
+@pytest.mark.parametrize("message", NO_MESSAGES)
 @story
 async def test_json_that_is_no_message_is_answered_and_forgotten(settings: Settings, message: object) -> None:
     async with peer_of(settings) as peer:
