@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ..parse import NotText, Unit, decode, language_of, parse
+from ..parse import NotText, Unit, decode, language_of, parse, settled
 from ..workspace.discover import FoundFile, content_reason
 from .stamp import stamp_of
 from .store import FileState, UnitRow
@@ -85,7 +85,7 @@ def _units(path: str, data: bytes) -> tuple[str, str, list[Unit]]:
         text = decode(data)
     except NotText as error:
         return TEXT_LANGUAGE, str(error), []
-    language = language_of(path, text[:200].split("\n", 1)[0])
+    language = settled(language_of(path, text[:200].split("\n", 1)[0]), text)
     name = language.name if language else TEXT_LANGUAGE
     return name, "", parse(text, language, PurePosixPath(path).stem)
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from ..index.prepare import TEXT_LANGUAGE, unit_key
 from ..index.stamp import stat_stamp
-from ..parse import NotText, Unit, decode, language_of, parse
+from ..parse import NotText, Unit, decode, language_of, parse, settled
 from .answer import Hit
 from .candidates import Candidate
 
@@ -64,6 +64,6 @@ class Presenter:
             text = decode(file.read_bytes())
         except (OSError, NotText):
             return {}
-        language = language_of(path, text[:200].split("\n", 1)[0])
+        language = settled(language_of(path, text[:200].split("\n", 1)[0]), text)
         name = language.name if language else TEXT_LANGUAGE
         return {unit_key(unit, name): unit for unit in parse(text, language, PurePosixPath(path).stem)}
