@@ -21,6 +21,7 @@ machine does not change the outcome."""
 _SMALL_BYTES = 32_000
 """Up to here not even a hostile text takes long, and the parse is not watched: watching costs a third."""
 _WIDE_ERROR = 20_000
+_MAX_DEPTH = 10_000
 _MAX_STATES = 1_024
 """Patterns that may be half matched at one time; sane code has some dozens. More come of expressions nested some
 thousand deep, and the time goes with their number times the depth."""
@@ -63,8 +64,8 @@ def parse_tree(data: bytes, language: Language) -> tree_sitter.Tree:
         )
     except ValueError:
         raise TooHardError(f"the parse takes more than {MAX_SECONDS} s") from None
-    if _has_wide_error(tree.root_node):
-        raise TooHardError(f"an error of more than {_WIDE_ERROR} tokens")
+    if _is_beyond_queries(tree.root_node):
+        raise TooHardError(f"an error of more than {_WIDE_ERROR} tokens, or more than {_MAX_DEPTH} levels")
     # Only a tree parsed from bytes knows its text, which predicates need; parsing again over the old tree is cheap.
     return parser.parse(data, tree)
 
@@ -74,13 +75,14 @@ def matches(tree: tree_sitter.Tree, language: Language) -> list[Match]:
     return tree_sitter.QueryCursor(_query(language), match_limit=_MAX_STATES).matches(tree.root_node)
 
 
-def _has_wide_error(root: tree_sitter.Node) -> bool:
-    """Whether an error node has so many tokens that a query, quadratic in these, would take seconds. (The binding can
-    watch a query too, but crashes when it does: tree-sitter 0.26.1.)"""
-    todo = [root]
+def _is_beyond_queries(root: tree_sitter.Node) -> bool:
+    """Whether a query would take seconds: it is quadratic in the tokens of an error node, and does not come to an end
+    in a tree of more than 65,535 levels. (The binding can watch a query too, but crashes then: tree-sitter 0.26.1.)"""
+    todo = [(root, 0)]
     while todo:
-        node = todo.pop()
-        if node.is_error and node.child_count > _WIDE_ERROR:
+        node, depth = todo.pop()
+        if depth > _MAX_DEPTH or (node.is_error and node.child_count > _WIDE_ERROR):
             return True
-        todo += [child for child in node.children if child.has_error]
+        room = _MAX_DEPTH - depth
+        todo += [(child, depth + 1) for child in node.children if child.has_error or child.descendant_count > room]
     return False

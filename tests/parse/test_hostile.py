@@ -36,6 +36,15 @@ def test_hostile_text_keeps_the_laws(language: str, text: str) -> None:
     check(parse(text, BY_NAME[language], "a"), text)
 
 
+@pytest.mark.parametrize("language", ["scala", "swift"])
+def test_a_tree_of_100_000_levels_is_given_up(language: str) -> None:
+    """Deeper than 65,535 levels a query of tree-sitter's does not come to an end."""
+    text = "a+b*" * 80_000
+    units, seconds = timed(text, language)
+    check(units, text)
+    assert seconds < SECONDS
+
+
 @pytest.mark.parametrize("language", ["python", "javascript", "cpp"])
 def test_a_line_of_a_megabyte_is_one_unit(language: str) -> None:
     units, seconds = timed(ONE_LINE, language)
