@@ -267,8 +267,9 @@ _SHEBANG = re.compile(r"#!\s*(?:\S*/)?env\s+(?:-\S+\s+|\w+=\S*\s+)*(\S+)|#!\s*(\
 _VERSION = re.compile(r"[-.\d]*$")
 
 _CPP_WORDS = re.compile(
-    r"-\*-\s*C\+\+|^\s*(?:namespace\b|template\s*<|class\s+\w|using\s+\w|public:|private:|protected:"
-    r"|#\s*include\s*<(?:string|vector|memory|map|utility|type_traits|cstd\w+|functional|algorithm)>)",
+    r"-\*-\s*C\+\+|^\s*(?:(?:inline\s+)?namespace(?:\s+\w[\w:]*)?\s*\{|template\s*<|public:|private:|protected:"
+    r"|class\s+\w[\w\s]*[{:;]|using\s+(?:namespace\s|\w+\s*=|\w*::)"
+    r"|#\s*include\s*<(?:string|vector|memory|map|utility|type_traits|functional|algorithm)>)",
     re.MULTILINE,
 )
 

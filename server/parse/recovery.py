@@ -90,13 +90,13 @@ def _suspects(data: bytes, tree: tree_sitter.Tree) -> Iterator[int]:
 
 def _stops(error: tree_sitter.Node) -> Iterator[int]:
     """The lines of an error's tokens: what the grammar could make no part of anything."""
-    if not error.children:
-        yield error.start_point[0]
-    for child in error.children:
-        if child.is_error:
-            yield from _stops(child)
-        elif not child.children:
-            yield child.start_point[0]
+    todo = [error]
+    while todo:
+        node = todo.pop()
+        if not node.children:
+            yield node.start_point[0]
+        elif node.is_error:
+            todo += reversed(node.children)
 
 
 def _without_line(data: bytes, line: int) -> bytes:

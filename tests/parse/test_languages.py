@@ -81,7 +81,12 @@ def test_a_header_with_cpp_in_it_is_cpp(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["struct a;\n", "/* a class of\n * template */\nint namespace_of(int class);\n", "#include <string.h>\n", ""],
+    [
+        "struct a;\n",
+        "/* a thing\n   using the\n   class of\n   namespace */\nint namespace_of(int class);\n",
+        "#include <string.h>\n",
+        "",
+    ],
 )
 def test_a_header_without_is_c(text: str) -> None:
     assert settled(language_of("a.h"), text) is BY_NAME["c"]
