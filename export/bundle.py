@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 
 from server.embed.bundle import FORMAT, MANIFEST, ONE_ENCODER, TOKENIZER, sha256_of
 
-from .student import REPEATS, Student
+from .student import PLACES, REPEATS, Student
 
 OPSET = 18
 IR_VERSION = 9
@@ -75,15 +75,19 @@ def graph(student: Student) -> onnx.ModelProto:
     """The encoder: input_ids, attention_mask int64 [batch, tokens] -> `vector` float32 [batch, dim] of unit length."""
     rows, scales = quantise(student.table.detach().numpy())
     attention = np.exp(student.logits.detach().numpy())
+    place_of = np.searchsorted(PLACES, np.arange(MAX_TOKENS), side="right") - 1
+    place_attention = np.exp(student.place_logits.detach().numpy())[place_of]
     mix = student.mix.detach().numpy()
     constants = {
         "table": rows,
         "scales": scales,
         "attention": attention.astype(np.float32),
+        "place_attention": place_attention.astype(np.float32),
         "mix_attention": np.float32(mix[0]),
         "mix_mean": np.float32(mix[1]),
         "repeats": np.float32(REPEATS - 1),
         "floor": np.float32(_FLOOR),
+        "nothing": np.array([0], dtype=np.int64),
         "last": np.array([-1], dtype=np.int64),
         "middle": np.array([1], dtype=np.int64),
     }
@@ -125,7 +129,10 @@ def _nodes() -> list[onnx.NodeProto]:
         node("Pow", "count_floored repeats", "damping"),
         node("Mul", "damping mask", "mean_weight"),
         node("Gather", "attention input_ids", "word_attention"),
-        node("Mul", "word_attention mean_weight", "attention_weight"),
+        node("Shape", "input_ids", "length_of_rows", start=1),
+        node("Slice", "place_attention nothing length_of_rows", "here"),
+        node("Mul", "word_attention here", "placed_attention"),
+        node("Mul", "placed_attention mean_weight", "attention_weight"),
         # Each pooling's weights sum to 1 over the text; then they are mixed and the rows' scales folded in.
         node("ReduceSum", "mean_weight last", "mean_sum", keepdims=1),
         node("ReduceSum", "attention_weight last", "attention_sum", keepdims=1),

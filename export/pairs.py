@@ -12,7 +12,8 @@ import numpy.typing as npt
 import torch
 from tokenizers import Tokenizer
 
-from .student import Bags
+from .student import PLACES, Bags
+from .tokenizer import UNKNOWN
 
 ENCODE_AT_ONCE = 4_000
 MAX_COUNT = 255
@@ -39,14 +40,20 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Texts:
-    """Many bags: text i is words[starts[i]:starts[i + 1]]."""
+    """Many bags: text i is the entries starts[i]:starts[i + 1] of the other arrays, which are as in Bags."""
 
     words: npt.NDArray[np.int32]
+    places: npt.NDArray[np.uint8]
     counts: npt.NDArray[np.uint8]
+    totals: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.starts) - 1
+
+    def with_word(self, vocabulary: int) -> npt.NDArray[np.float64]:
+        """[vocabulary]: how many of the texts each word is in."""
+        return np.bincount(self.words, self.counts / self.totals, minlength=vocabulary).astype(np.float64)
 
     def bags(self, which: npt.NDArray[np.int64]) -> Bags:
         """The texts `which` as one batch."""
@@ -54,24 +61,38 @@ class Texts:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         at = np.arange(offsets[-1]) + np.repeat(self.starts[which] - offsets[:-1], sizes)
         return Bags(
-            torch.from_numpy(self.words[at].astype(np.int64)),
-            torch.from_numpy(self.counts[at].astype(np.float32)),
-            torch.from_numpy(offsets[:-1].copy()),
+            ids=torch.from_numpy(self.words[at].astype(np.int64)),
+            places=torch.from_numpy(self.places[at].astype(np.int64)),
+            counts=torch.from_numpy(self.counts[at].astype(np.float32)),
+            totals=torch.from_numpy(self.totals[at].astype(np.float32)),
+            offsets=torch.from_numpy(offsets[:-1].copy()),
         )
 
 
 def encode(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> Texts:
     """The bags of the texts' first `max_tokens` tokens. A text without any gets one unknown token."""
-    words, counts, sizes = [], [], []
+    unknown = tokenizer.token_to_id(UNKNOWN) or 0
+    place_of = np.searchsorted(PLACES, np.arange(max_tokens), side="right") - 1
+    words, places, counts, totals, sizes = [], [], [], [], []
     for at in range(0, len(texts), ENCODE_AT_ONCE):
         for encoding in tokenizer.encode_batch_fast(list(texts[at : at + ENCODE_AT_ONCE]), add_special_tokens=False):
-            ids, repeats = np.unique(np.array(encoding.ids[:max_tokens] or [1], dtype=np.int32), return_counts=True)
-            words.append(ids)
+            ids = np.array(encoding.ids[:max_tokens] or [unknown], dtype=np.int64)
+            keys, repeats = np.unique(ids * len(PLACES) + place_of[: len(ids)], return_counts=True)
+            found = keys // len(PLACES)
+            words.append(found.astype(np.int32))
+            places.append((keys % len(PLACES)).astype(np.uint8))
             counts.append(np.minimum(repeats, MAX_COUNT).astype(np.uint8))
-            sizes.append(len(ids))
-    return Texts(
-        np.concatenate(words), np.concatenate(counts), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    )
+            totals.append(np.minimum(_totals(found, repeats), MAX_COUNT).astype(np.uint8))
+            sizes.append(len(found))
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Texts(np.concatenate(words), np.concatenate(places), np.concatenate(counts), np.concatenate(totals), starts)
+
+
+def _totals(words: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """For each entry of one text, sorted by word, the sum of the counts of all entries of its word."""
+    first = np.flatnonzero(np.diff(words, prepend=-1))
+    sizes = np.diff(first, append=len(words))
+    return np.repeat(np.add.reduceat(counts, first), sizes)
 
 
 def path_words(path: str) -> str:

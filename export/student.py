@@ -1,8 +1,9 @@
-"""The student: hybrid neural bag of words. A text's vector is a mix of three poolings of its words' vectors.
+"""The student: hybrid neural bag of words. A text's vector is a mix of two poolings of its words' vectors.
 
-Mean, maximum and self-attention pooling are mixed by learned weights, as in "Distilling Transformers for Neural
-Cross-Domain Search". The attention's logit is a scalar of each word, one for queries and one for code, which starts at
-the word's rarity: the model begins as an idf-weighted mean and learns from there. The table of word vectors is shared.
+The mean and a self-attention pooling are mixed by learned weights, as in "Distilling Transformers for Neural
+Cross-Domain Search". (Maximum pooling, the paper's third part, made every measure worse here and is left out.) The
+attention's logit is a scalar of the word, which starts at its rarity, plus a scalar of the place where it stands, which
+starts at 0: the model begins as an idf-weighted mean and learns from there. Queries and code share all of it.
 """
 
 from __future__ import annotations
@@ -15,43 +16,50 @@ from torch import Tensor, nn
 
 DIM = 256
 REPEATS = 0.5
-"""A word that stands n times in a text counts n ** REPEATS."""
-"""Long code repeats its variables; what it is about is said once or twice."""
+"""A word that stands n times in a text counts n ** REPEATS: long code repeats its variables."""
+PLACES = (0, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
+"""Where the stretches of a text start, in tokens, whose words share a logit: a unit starts with name and signature."""
 
 
 @dataclass(frozen=True)
 class Bags:
-    """A batch of texts as their distinct words, one text after the other."""
+    """A batch of texts as their distinct words in each stretch, one text after the other."""
 
     ids: Tensor
-    """int64 [words]."""
+    """int64 [entries]: words."""
+    places: Tensor
+    """int64 [entries]: the stretch, an index into PLACES."""
     counts: Tensor
-    """float32 [words]: how often the word stands in its text."""
+    """float32 [entries]: how often the word stands in that stretch of its text."""
+    totals: Tensor
+    """float32 [entries]: how often it stands in the whole text."""
     offsets: Tensor
     """int64 [texts]: where each text starts in `ids`."""
 
     @property
     def text_of(self) -> Tensor:
-        """int64 [words]: the text that each word is of."""
+        """int64 [entries]: the text that each entry is of."""
         sizes = torch.diff(self.offsets, append=torch.tensor([len(self.ids)]))
         return torch.repeat_interleave(torch.arange(len(self.offsets)), sizes)
 
 
 class Student(nn.Module):
-    """The table of word vectors [vocabulary, dim], an attention logit for each word, and the mix of the poolings."""
+    """The table of word vectors [vocabulary, dim], the attention's logits, and the mix of the poolings."""
 
     def __init__(self, table: Tensor, logits: Tensor):
         super().__init__()
         self.table = nn.Parameter(table)
         self.logits = nn.Parameter(logits)
+        """[vocabulary]."""
+        self.place_logits = nn.Parameter(torch.zeros(len(PLACES)))
         self.mix = nn.Parameter(torch.tensor([1.0, 0.0]))
         """Weights of the attention's pooling and of the mean."""
 
     def forward(self, bags: Bags) -> Tensor:
         """Unit vectors [texts, dim]."""
-        repeats = bags.counts**REPEATS
-        attention = _normalised(repeats * torch.exp(self.logits[bags.ids]), bags)
-        weights = self.mix[0] * attention + self.mix[1] * _normalised(repeats, bags)
+        repeats = bags.counts * bags.totals ** (REPEATS - 1)
+        attention = repeats * torch.exp(self.logits[bags.ids] + self.place_logits[bags.places])
+        weights = self.mix[0] * _normalised(attention, bags) + self.mix[1] * _normalised(repeats, bags)
         pooled = nn.functional.embedding_bag(bags.ids, self.table, bags.offsets, mode="sum", per_sample_weights=weights)
         return nn.functional.normalize(pooled, dim=1)
 

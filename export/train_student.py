@@ -95,7 +95,7 @@ def prepare(rows: Sequence[Row]) -> Data:
     tokenizer = make_tokenizer(words)
     queries = encode([row.query for row in rows], tokenizer, QUERY_TOKENS)
     codes = encode([row.code for row in rows], tokenizer, MAX_TOKENS)
-    seen = sum(np.bincount(texts.words, minlength=len(words)) for texts in (queries, codes))
+    seen = queries.with_word(len(words)) + codes.with_word(len(words))
     return Data(tokenizer, queries, codes, torch.from_numpy(seen / (2 * len(rows))).float())
 
 

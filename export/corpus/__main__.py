@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 
 from .archives import Unusable, open_package
@@ -56,20 +57,20 @@ def pin(out: Path, say: Callable[[str], None]) -> list[Package]:
             except Unusable as reason:
                 say(f"left out {reason}")
                 continue
-            found.append(Package(*package_fields(package), _languages(out, package)))
+            languages = _languages(out, package)
+            if languages == ():
+                say(f"left out {registry}:{name}: gave no pairs")
+                continue
+            found.append(replace(package, languages=languages or ()))
     write_manifest(found)
     return found
 
 
-def package_fields(package: Package) -> tuple[str, str, str, str]:
-    """All but the languages."""
-    return package.registry, package.name, package.version, package.licence
-
-
-def _languages(out: Path, package: Package) -> tuple[str, ...]:
+def _languages(out: Path, package: Package) -> tuple[str, ...] | None:
+    """The languages that the package gave most pairs in; None if it was not harvested yet."""
     counts = out / "pairs" / f"{package.key}.counts.json"
     if not counts.exists():
-        return ()
+        return None
     by_language: dict[str, int] = json.loads(counts.read_text())
     return tuple(sorted(by_language, key=lambda language: -by_language[language])[:3])
 

@@ -138,4 +138,5 @@ def without_doc(unit: Unit) -> str:
 
 
 def _line_key(line: str) -> str:
-    return " ".join(re.findall(r"\w+", line))
+    """The words of a line, markup left out: the parser may have taken it off the doc already."""
+    return " ".join(re.findall(r"\w+", re.sub(r"</?\w[^<>]*>", " ", line)))

@@ -75,6 +75,12 @@ def test_the_answer_does_not_hold_the_question() -> None:
     assert "json.loads(text)" in code
 
 
+def test_markup_in_a_doc_does_not_keep_it_in_the_answer() -> None:
+    source = "class A {\n  /**\n   * Closes the <code>stream</code> of a peer.\n   */\n  void end() { it.stop(); }\n}\n"
+    method = next(unit for unit in parse(source, language_of("A.java"), "A") if unit.name == "end")
+    assert "peer" not in without_doc(method)
+
+
 def opened(files: dict[str, str], name: str = "thing") -> Opened:
     def read(wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
         return ((path, text.encode()) for path, text in files.items() if wanted(path))

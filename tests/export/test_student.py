@@ -14,7 +14,7 @@ ort = pytest.importorskip("onnxruntime", reason="running a bundle needs the `cpu
 from export.bundle import graph, quantise, write_bundle  # noqa: E402
 from export.evaluate import held_out_mrr, reciprocal_ranks  # noqa: E402
 from export.pairs import Row, encode, path_words  # noqa: E402
-from export.student import Bags, Student, contrastive, fresh  # noqa: E402
+from export.student import PLACES, Bags, Student, contrastive, fresh  # noqa: E402
 from export.train_student import Data, Recipe, embed, endless_batches, main, prepare, rate, train  # noqa: E402
 from server.embed.bundle import Bundle  # noqa: E402
 from server.embed.embedder import Embedder  # noqa: E402
@@ -44,11 +44,14 @@ def student(data: Data) -> Student:
 
 
 def bags(*texts: list[int]) -> Bags:
-    distinct = [sorted(set(text)) for text in texts]
+    """One entry for each token: what `encode` packs, unpacked."""
+    flat = [(text, place, word) for text in texts for place, word in enumerate(text)]
     return Bags(
-        torch.tensor([word for text in distinct for word in text]),
-        torch.tensor([float(text.count(word)) for text, words in zip(texts, distinct, strict=True) for word in words]),
-        torch.tensor(np.cumsum([0, *map(len, distinct)])[:-1]),
+        ids=torch.tensor([word for _, _, word in flat]),
+        places=torch.tensor([max(i for i, start in enumerate(PLACES) if start <= place) for _, place, _ in flat]),
+        counts=torch.ones(len(flat)),
+        totals=torch.tensor([float(text.count(word)) for text, _, word in flat]),
+        offsets=torch.tensor(np.cumsum([0, *map(len, texts)])[:-1]),
     )
 
 
@@ -68,10 +71,11 @@ def run(student: Student, feed: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def odd_student() -> Student:
-    """Untrained, but with weights that no two words share and a mix of both poolings."""
+    """Untrained, but with weights that no two words or places share and a mix of both poolings."""
     student = fresh(torch.linspace(0.001, 0.9, 50), dim=16)
     with torch.no_grad():
         student.mix.copy_(torch.tensor([0.7, 0.4]))
+        student.place_logits.copy_(torch.linspace(1, -1, len(PLACES)))
     return student
 
 
@@ -177,6 +181,18 @@ def test_bags_count_words_and_never_are_empty(data: Data) -> None:
     bag = texts.bags(np.array([0, 1]))
     words = [data.tokenizer.id_to_token(word) for word in bag.ids.tolist()]
     assert dict(zip(words, bag.counts.tolist(), strict=True)) == {"open": 2, "file": 1, "[UNK]": 1}
+
+
+def test_bags_tell_stretches_of_a_text_apart_and_total_them(data: Data) -> None:
+    bag = encode(["open file tree user open open"], data.tokenizer, 10).bags(np.array([0]))
+    opens = [
+        (place, count, total)
+        for word, place, count, total in zip(
+            *(t.tolist() for t in (bag.ids, bag.places, bag.counts, bag.totals)), strict=True
+        )
+        if data.tokenizer.id_to_token(word) == "open"
+    ]
+    assert opens == [(0, 1, 3), (1, 2, 3)]
 
 
 def test_a_tie_counts_against_the_query() -> None:
