@@ -36,10 +36,12 @@ SIGNED = frozenset({"type_kind", "module_kind", "text_kind", "size", "test", "ex
 """Signals whose weight may have either sign; any other speaks for a candidate or is silent."""
 
 FOLDS, STEPS, RATE = 5, 400, 0.03
-RIDGE, SYMBOL_RIDGE = 0.003, 0.03
+RIDGE, SYMBOL_RIDGE = 0.1, 0.1
 """Strength of the pull to 0, and of the symbol weights' pull to the sentence weights."""
 REPEATS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Penalties tried, in units of the scores' spread within a query."""
+"""Penalties tried, in tenths of the scores' spread within a query."""
+WORTH = 0.002
+"""Of penalties whose NDCG@10 differs by less, the smallest is taken: a user may want two functions of one file."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,9 @@ def fit(cases: Sequence[Case]) -> dict[str, Any]:
         ranking = Ranking.of({**values, "files": {"repeat": repeat * spread}})
         return float(np.mean(list(_repos_ndcg(cases, ranking).values())))
 
-    return {**values, "files": {"repeat": round(max(REPEATS, key=score) * spread, 4)}}
+    scored = {repeat: score(repeat) for repeat in REPEATS}
+    repeat = min(repeat for repeat, value in scored.items() if value > max(scored.values()) - WORTH)
+    return {**values, "files": {"repeat": round(repeat * spread, 4)}}
 
 
 class _Stacked:
