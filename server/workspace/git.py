@@ -37,15 +37,23 @@ def info_exclude(git: Path) -> Path:
 
 def global_excludes() -> Path:
     """The user's `core.excludesFile`, or the place where git looks without it (there may be none)."""
-    config_home = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser())
+    config_home = Path(os.environ.get("XDG_CONFIG_HOME") or _expanded("~/.config"))
     if chosen := os.environ.get("GIT_CONFIG_GLOBAL"):
         configs = [Path(chosen)]
     else:
-        configs = [Path("~/.gitconfig").expanduser(), config_home / "git" / "config"]
+        configs = [_expanded("~/.gitconfig"), config_home / "git" / "config"]
     for config in configs:
         if value := _excludes_file(config):
-            return Path(value).expanduser()
+            return _expanded(value)
     return config_home / "git" / "ignore"
+
+
+def _expanded(path: str) -> Path:
+    """`~` and `~name` resolved; as it stands, which names no file, for a user without a home folder."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def _excludes_file(config: Path) -> str:

@@ -135,7 +135,8 @@ class Ignores:
             return True
         return self._folder(path) is None if is_dir else _is_special(folder.place / name)
 
-    def depends_on(self, path: str) -> bool:
+    @staticmethod
+    def depends_on(path: str) -> bool:
         """Whether a change of the file `path` may change answers."""
         name = path.rpartition("/")[2]
         rules = name in {".meaningignore", ".ignore", ".gitignore", ".git"} or path.endswith(".git/info/exclude")

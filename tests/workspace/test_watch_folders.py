@@ -1,0 +1,254 @@
+"""Linux: a watch for each folder of the walk, none for any other, and what happens when there are not enough."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from server.settings import Settings
+from server.workspace import inotify, watch
+from server.workspace.discover import discover
+from server.workspace.watch import ChangeSet, Watcher
+from server.workspace.watch_folders import FolderWatches
+
+from .trees import repository, write
+from .watching import PATIENCE, Seen, eventually, watched, watching
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+
+
+def test_what_is_left_out_costs_no_watch(tmp_path: Path) -> None:
+    repository(
+        tmp_path,
+        {
+            ".gitignore": "out/\n",
+            "src/pkg/a.py": "",
+            "node_modules/lib/dist/index.js": "",
+            "out/deep/x.py": "",
+            "target/debug/x.rs": "",
+            "Cargo.toml": "",
+            ".git/objects/aa/bb": "",
+            ".git/info/exclude": "",
+        },
+    )
+    with watching(tmp_path):
+        assert watched(tmp_path) == [".", ".git/info", "src", "src/pkg"]
+    assert watched(tmp_path) == []
+
+
+def test_watches_come_and_go_with_the_folders_and_the_rules(tmp_path: Path) -> None:
+    write(tmp_path, {"src/a.py": "", "gen/deep/b.py": "", ".ignore": "gen\n"})
+    with watching(tmp_path) as seen:
+        assert watched(tmp_path) == [".", "src"]
+        write(tmp_path, {".ignore": "src\n", "new/x/a.py": ""})
+        eventually(lambda: watched(tmp_path) == [".", "gen", "gen/deep", "new", "new/x"])
+        (tmp_path / "gen").rename(tmp_path / "src/gen")
+        (tmp_path / "new").rename(tmp_path / "newer")
+        eventually(lambda: watched(tmp_path) == [".", "newer", "newer/x"])
+        write(tmp_path, {"newer/CMakeCache.txt": ""})
+        eventually(lambda: watched(tmp_path) == [".", "newer"])
+        seen.fence(tmp_path)
+
+
+def test_a_folder_that_is_moved_away_is_not_followed(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    outside.mkdir()
+    write(root, {"pkg/deep/x.py": "1"})
+    with watching(root) as seen:
+        (root / "pkg").rename(outside / "pkg")
+        seen.until_changed("pkg")
+        (outside / "pkg/deep/x.py").write_text("2")
+        assert seen.fence(root) == set()
+        assert watched(tmp_path) == ["root"]
+
+
+def test_a_repository_around_the_workspace_folder_has_a_say(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"app/src/a.py": "1", "app/gen/b.py": "1"}) / "app"
+    with watching(root) as seen:
+        write(tmp_path, {".gitignore": "/app/gen\n"})
+        seen.until_changed("")
+        seen.fence(root)
+        write(root, {"gen/b.py": "2"})
+        write(tmp_path, {"package.json": "2"})
+        assert seen.fence(root) == set()
+
+
+def test_a_folder_that_may_be_read_at_last(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read all")
+    write(tmp_path, {"closed/a.py": "1"})
+    (tmp_path / "closed").chmod(0)
+    with watching(tmp_path) as seen:
+        (tmp_path / "closed").chmod(0o755)
+        seen.until_changed("closed")
+        write(tmp_path, {"closed/a.py": "2"})
+        seen.until_changed("closed/a.py")
+
+
+def test_a_saved_sign_plans_nothing_anew(tmp_path: Path) -> None:
+    """An editor saves package.json often; that it is there says all."""
+    write(tmp_path, {"package.json": "1", "src/a.py": "1"})
+    with watching(tmp_path) as seen:
+        write(tmp_path, {"package.json": "2"})
+        write(tmp_path, {"package.json.new": "3"})
+        (tmp_path / "package.json.new").replace(tmp_path / "package.json")
+        assert "" not in seen.fence(tmp_path)
+
+
+def test_lost_events_make_everything_suspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"a.py": "", "b.py": ""})
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    seen, free = Seen(), threading.Event()
+
+    def take(change: ChangeSet) -> None:
+        seen.take(change)
+        free.wait(PATIENCE)
+
+    watcher = Watcher(tmp_path, Settings(), take)
+    try:
+        seen.until_changed("")  # Whose thread now waits in `take`.
+        for n in range(most):
+            os.utime(tmp_path / ("a.py" if n % 2 else "b.py"))
+        write(tmp_path, {"lost/deep/c.py": ""})
+        free.set()
+        seen.until_changed("")
+        eventually(lambda: watched(tmp_path) == [".", "lost", "lost/deep"])
+    finally:
+        watcher.close(PATIENCE)
+
+
+@pytest.fixture
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "RESCAN_SECONDS", 0.1)
+
+
+@pytest.mark.usefixtures("_often")
+def test_without_enough_watches_everything_is_looked_at_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inotify, "user_watches", lambda: 8)
+    write(tmp_path, {f"p{n}/q/a.py": "" for n in range(9)})
+    with watching(tmp_path) as seen:
+        assert len(watched(tmp_path)) == 4
+        assert "." in watched(tmp_path)
+        for _ in range(3):
+            seen.until_changed("")
+        assert [mode for mode, _ in seen.modes] == ["partly watching"]
+        assert "fs.inotify.max_user_watches" in str(seen.modes[0][1])
+
+
+@pytest.mark.usefixtures("_often")
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOSYS])
+def test_without_any_watch_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(self: object) -> None:
+        raise OSError(number, "no more")
+
+    monkeypatch.setattr(inotify.Inotify, "__init__", refuse)
+    with watching(tmp_path) as seen:
+        for _ in range(3):
+            seen.until_changed("")
+        assert seen.modes == [("rescanning", "no more")]
+
+
+@pytest.mark.usefixtures("_often")
+def test_a_shared_file_system_is_watched_and_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "shared_mount", lambda root: ("/mnt/c", "9p"))
+    with watching(tmp_path) as seen:
+        for _ in range(3):
+            seen.until_changed("")
+        assert seen.modes == [("partly watching", "/mnt/c (9p) does not tell of changes that are made elsewhere")]
+        write(tmp_path, {"a.py": ""})
+        seen.until_changed("a.py")
+
+
+def test_nobody_wakes_when_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timeouts: list[float | None] = []
+    read = inotify.Inotify.read
+
+    def noted(self: inotify.Inotify, timeout: float | None) -> object:
+        timeouts.append(timeout)
+        return read(self, timeout)
+
+    monkeypatch.setattr(inotify.Inotify, "read", noted)
+    with watching(tmp_path):
+        eventually(lambda: timeouts[-1:] == [None])
+
+
+# -- chance
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_who_looks_where_the_sets_say_knows_all(tmp_path: Path, seed: int) -> None:
+    """Whatever happens in whatever order, and however fast."""
+    chance = random.Random(seed)
+    root = repository(tmp_path / "root", {})
+    (tmp_path / "outside").mkdir()
+    known: dict[str, int] = {}
+    lock = threading.Lock()
+
+    def stamps() -> dict[str, int]:
+        return {file.path: file.ctime_ns for file in discover(root, Settings())}
+
+    def look(change: ChangeSet) -> None:
+        with lock:
+            on_disk = stamps()
+            for path in known.keys() | on_disk.keys():
+                around = {path, *(str(above) for above in Path(path).parents)}
+                if change.everything or not change.paths.isdisjoint(around):
+                    known.pop(path, None)
+                    if path in on_disk:
+                        known[path] = on_disk[path]
+
+    watcher = Watcher(root, Settings(), look)
+    try:
+        for _ in range(6):
+            for _ in range(chance.randrange(60)):
+                happen(chance, root, tmp_path / "outside")
+            eventually(lambda: known == stamps() and set(watched(root)) == folders(root))
+    finally:
+        watcher.close(PATIENCE)
+
+
+NAMES = ("a", "b", "src", "build", "node_modules")
+FILES = ("x.py", "y.js", "z.o", "setup.py", "CMakeCache.txt")
+RULES = ("", "a/\n", "src\n", "*.py\n", "!build\n", "/b/a\n")
+
+
+def happen(chance: random.Random, root: Path, outside: Path) -> None:
+    """Something, if it can."""
+    places = [place for place in (root, *root.rglob("*")) if ".git" not in place.parts and place.is_dir()]
+    here, there = chance.choice(places), chance.choice(places)
+    name, other = chance.choice(NAMES), chance.choice(NAMES)
+    try:
+        match chance.randrange(9):
+            case 0 | 1:
+                (here / name / other).mkdir(parents=True)
+            case 2 | 3:
+                (here / chance.choice(FILES)).write_text(str(chance.random()))
+            case 4:
+                (here / name).rename(there / other)
+            case 5:
+                shutil.rmtree(here / name)
+            case 6:
+                (here / chance.choice(FILES)).replace(there / chance.choice(FILES))
+            case 7:
+                (here / chance.choice((".gitignore", ".ignore", ".meaningignore"))).write_text(chance.choice(RULES))
+            case 8:
+                place = outside / name
+                (here / name).rename(place) if not place.exists() else place.rename(here / other)
+    except OSError:
+        pass
+
+
+def folders(root: Path) -> set[str]:
+    """The folders that are to be watched: those of a watcher that starts now."""
+    fresh = FolderWatches(root, Settings(), lambda: False)
+    fresh.close()
+    return {os.path.relpath(place.where, root) for place in fresh._places.values()}
