@@ -10,13 +10,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import asdict, replace
+from contextlib import closing, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__
-from .settings import Settings
+from .settings import SettingError, Settings, user_path
 
 if TYPE_CHECKING:
     from .embed.bundle import Bundle
@@ -43,6 +43,7 @@ class Failure(Exception):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    _hold_standard_streams()
     try:
         options = _parser().parse_args(arguments)
         run: Callable[[argparse.Namespace], int] = options.run
@@ -53,14 +54,40 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain(str(error), 1)
     except KeyboardInterrupt:
         return _complain("interrupted; what was indexed until now is kept", 130)
+    except SettingError as error:
+        return _complain(str(error), 2)
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough; nothing more may be written, not even by the interpreter's end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()  # the reader (`| head`) has seen enough
         return 0
+    except OSError as error:
+        # What nothing below had a better word for.
+        return _complain(f"{error.filename or 'the system'}: {error.strerror or error}", 1)
+
+
+def _hold_standard_streams() -> None:
+    """Open what a caller closed (`<&-`, `>&-`, `2>&-`).
+
+    The next file to be opened would take over its number, and with it what a library prints. Input is empty then,
+    errors go nowhere, and output fails: who asked for it should learn that there is none.
+    """
+    for number, (name, access) in enumerate((("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, access)  # the least free number, which is this one
+            os.set_inheritable(opened, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
+
+
+def _close_output() -> None:
+    """Nothing more is written, not even what is buffered, by the interpreter's end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, status: int) -> int:
-    print(f"{PROGRAM}: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    with suppress(OSError):  # Nobody can be told that nobody can be told.
+        print(f"{PROGRAM}: {_shown(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
     return status
 
 
@@ -88,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument(
         "--batch", metavar="FILE", help="instead of QUERY: one query a line (- is stdin), one JSON object a line out"
     )
-    search.add_argument("--limit", type=int, default=Settings().limit, metavar="N", help="hits (default: %(default)s)")
+    search.add_argument("--limit", type=int, default=Settings.limit, metavar="N", help="hits (default: %(default)s)")
     search.add_argument("--lang", action="append", default=[], metavar="L", help="only this language (may be repeated)")
     search.add_argument("--path", dest="globs", action="append", default=[], metavar="GLOB", help="only these paths")
     search.add_argument("--kind", action="append", default=[], metavar="K", help="only this kind: function, class, …")
@@ -105,7 +132,7 @@ def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int],
     command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("--model", metavar="NAME|DIR", help="the model: default, or a bundle's folder")
-    command.add_argument("--cache-dir", type=Path, metavar="DIR", help="where indexes live")
+    command.add_argument("--cache-dir", metavar="DIR", help="where indexes live")
     command.set_defaults(run=run)
     return command
 
@@ -156,7 +183,8 @@ def _lines(file: str) -> list[str]:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise Failure(f"{file}: {error.strerror}") from None
-    return data.decode("utf-8-sig", "replace").splitlines()
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _answer_all(searcher: Searcher, queries: Iterator[str], options: argparse.Namespace) -> int:
@@ -165,7 +193,7 @@ def _answer_all(searcher: Searcher, queries: Iterator[str], options: argparse.Na
     status = 0
     for text in queries:
         try:
-            answer = searcher.search(_query(text, options))
+            answer = _answer(searcher, _query(text, options), options)
         except (UsageError, QueryError) as error:
             # Only in a batch: a line that is no query must not take the others with it.
             _print(json.dumps({"query": text, "error": str(error)}, ensure_ascii=False))
@@ -176,6 +204,18 @@ def _answer_all(searcher: Searcher, queries: Iterator[str], options: argparse.Na
         else:
             _print(_as_text(answer))
     return status
+
+
+def _answer(searcher: Searcher, query: Query, options: argparse.Namespace) -> Answer:
+    from .index.store import DamagedStore
+
+    try:
+        return searcher.search(query)
+    except DamagedStore:
+        if options.no_index:
+            raise
+        _update_for_search(searcher.index)  # which builds it anew
+        return searcher.search(query)
 
 
 def _query(text: str, options: argparse.Namespace) -> Query:
@@ -249,19 +289,16 @@ def _folder(path: str) -> Path:
         if not root.is_dir():
             raise Failure(f"{path}: a file; give the folder that holds it, and --path to search in it alone")
         next(os.scandir(root), None)
+        return root.resolve()
     except (OSError, ValueError) as error:
         raise Failure(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    return root.resolve()
 
 
 def _open(root: Path, options: argparse.Namespace) -> Index:
     from .index.index import Index
 
-    settings = Settings()
-    if options.cache_dir is not None:
-        settings = replace(settings, cache_dir=options.cache_dir)
-    if options.model is not None:
-        settings = replace(settings, model=options.model)
+    given = {"cache_dir": options.cache_dir and user_path(options.cache_dir), "model": options.model}
+    settings = Settings(**{name: value for name, value in given.items() if value is not None})
     return Index.open(root, _bundle(settings.model), settings)
 
 
@@ -308,8 +345,14 @@ class _Bar:
 
 def _print(text: str) -> None:
     # A path or a name may hold what the terminal's encoding has not.
-    sys.stdout.buffer.write((text + "\n").encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write((text + "\n").encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _close_output()
+        raise Failure(f"cannot write the answer ({error.strerror})") from None
 
 
 def _as_json(query: str, answer: Answer) -> dict[str, Any]:
@@ -341,10 +384,15 @@ def _as_text(answer: Answer) -> str:
     if not answer.hits:
         return "nothing found" + ("" if answer.indexed else ": the index is empty")
     return "\n".join(
-        f"{hit.path}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} "
-        f"{f'{hit.container}.' if hit.container else ''}{hit.name}\n    {hit.preview[:120]}"
+        f"{_shown(hit.path)}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} "
+        f"{_shown(f'{hit.container}.' if hit.container else '')}{_shown(hit.name)}\n    {_shown(hit.preview[:120])}"
         for hit in answer.hits
     )
+
+
+def _shown(text: str) -> str:
+    """Text of the workspace for a terminal, which would obey a control character, or break the line."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 if __name__ == "__main__":

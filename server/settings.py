@@ -18,10 +18,32 @@ DEFAULT_MODEL = "default"
 """The name of the bundle that ships inside the package."""
 
 
+class SettingError(ValueError):
+    """A setting that nothing can be done without has no usable value; the message says how to give one."""
+
+
+def user_path(text: str) -> Path:
+    """The path that a user typed, `~` and `~name` resolved. Raises SettingError for a user without a home."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise SettingError(f"{text}: no home folder is known for it; write the path out") from None
+
+
 def default_cache_dir() -> Path:
-    """The user's cache folder for this program, by the platform's convention (not created here)."""
+    """The user's cache folder for this program, by the platform's convention (not created here).
+
+    Raises SettingError for a user without a home folder who names none.
+    """
     if override := os.environ.get("MEANING_CACHE_DIR"):
-        return Path(override).expanduser()
+        return user_path(override)
+    try:
+        return _platform_cache_dir()
+    except RuntimeError:
+        raise SettingError("no home folder is known to keep indexes in; set MEANING_CACHE_DIR") from None
+
+
+def _platform_cache_dir() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "meaning-lsp"
     if sys.platform == "win32":
@@ -90,7 +112,7 @@ def _text(value: Any) -> str:
 
 
 def _folder(value: Any) -> Path:
-    return Path(_text(value)).expanduser()
+    return user_path(_text(value))
 
 
 def _whole(low: int, high: int) -> Callable[[Any], int]:

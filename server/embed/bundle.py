@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,9 +96,10 @@ def resolve_model(name_or_path: str) -> Path:
     """The folder of the model that a setting names: `default` for the shipped one, or the path of a bundle."""
     if name_or_path in _SHIPPED:
         return _SHIPPED[name_or_path]
-    folder = Path(name_or_path).expanduser()
-    if folder.is_dir():
-        return folder
+    with suppress(RuntimeError, OSError, ValueError):  # `~nobody`, a name that no file system takes
+        folder = Path(name_or_path).expanduser()
+        if name_or_path and folder.is_dir():
+            return folder
     names = ", ".join(f"`{name}`" for name in _SHIPPED)
     raise BundleError(f"no model {name_or_path!r}: give {names} or the path of a folder with a {MANIFEST}")
 

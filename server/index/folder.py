@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-import time
+import os
+from contextlib import suppress
 from pathlib import Path
 
-from .store import DATABASE, StoreError
+from .store import DATABASE, DISTRUSTED, StoreError
 
-DAMAGED_SUFFIX = ".damaged"
+DAMAGED = f"{DATABASE}.damaged"
 LOCK = "writer.lock"
+
+_NAME_BYTES = 100
+"""Of a workspace's name that its index folder's begins with: file systems take 255 for the whole."""
+
+_CACHE_TAG = "CACHEDIR.TAG"
+_CACHE_TAG_TEXT = """Signature: 8a477f597d28d172789f06886806bc55
+# The index of meaning-lsp: can be deleted at any time, and is made again. See https://bford.info/cachedir/
+"""
 
 
 def index_folder(cache_dir: Path, root: Path) -> Path:
     """The folder for the workspace at `root` (absolute, links resolved): its name for people, and a hash."""
     digest = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return cache_dir / f"{root.name or 'root'}-{digest}"
+    name = os.fsencode(root.name)[:_NAME_BYTES].decode("utf-8", "ignore")
+    return cache_dir / f"{name or 'root'}-{digest}"
 
 
 def make_index_folder(folder: Path) -> None:
-    """Create the folder (0700) unless it is there. Raises StoreError with what is in the way."""
+    """Create the folder (0700) unless it is there. Raises StoreError with what is in the way.
+
+    It is marked as a cache: backups pass over it, and so do we, should it lie in a workspace.
+    """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -27,15 +40,19 @@ def make_index_folder(folder: Path) -> None:
         raise StoreError(
             f"{folder}: cannot create the index folder ({error.strerror}); choose another by --cache-dir"
         ) from None
+    with suppress(OSError):
+        if not (folder / _CACHE_TAG).exists():
+            (folder / _CACHE_TAG).write_text(_CACHE_TAG_TEXT)
+            (folder / _CACHE_TAG).chmod(0o600)
 
 
 def set_aside(folder: Path) -> Path:
-    """Move a damaged database out of the way (nothing is deleted) and return its new name."""
-    aside = folder / f"{DATABASE}{DAMAGED_SUFFIX}-{time.time_ns()}"
+    """Move a damaged database out of the way, in place of an earlier one, and return its new name."""
+    aside = folder / DAMAGED
     try:
-        (folder / DATABASE).rename(aside)
-        for extra in ("-wal", "-shm"):
-            (folder / f"{DATABASE}{extra}").unlink(missing_ok=True)
+        (folder / DATABASE).replace(aside)
+        for extra in (f"{DATABASE}-wal", f"{DATABASE}-shm", DISTRUSTED):
+            (folder / extra).unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"{folder / DATABASE}: damaged, and cannot be moved away ({error.strerror})") from None
     return aside

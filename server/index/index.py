@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -27,6 +27,9 @@ from .workers import Outcome, prepare_all
 
 BATCH_UNITS = 2_000
 """Units of one transaction: what a kill can cost, and about what one write takes 0.2 s for."""
+
+OPEN_PATIENCE = 5.0
+"""Seconds that an index waits to be opened while another process may be mending it."""
 
 KEPT_PROBLEMS = 20
 """Troubles that `status` remembers."""
@@ -82,12 +85,7 @@ class Index:
         root = root.resolve()
         folder = index_folder(settings.cache_dir.absolute(), root)
         make_index_folder(folder)
-        problem = None
-        try:
-            store = Store.open(folder)
-        except DamagedStore as error:
-            problem = f"{error}; kept as {set_aside(folder).name}, the index is built anew"
-            store = Store.open(folder)
+        store, problem = _open_or_begin_anew(folder)
         index = cls(root, folder, store, bundle, settings)
         if embedder is not None:
             index.embedder = embedder
@@ -122,7 +120,10 @@ class Index:
 
     def pending(self) -> int:
         """Files known to have changed that are not taken up yet."""
-        return int(self.store.meta("pending") or 0)
+        known = self.store.meta("pending") or "0"
+        if not known.isdecimal():
+            raise self.store.damaged(f"{known!r} files are pending")
+        return int(known)
 
     # -- writing
 
@@ -142,27 +143,26 @@ class Index:
         start = time.monotonic()
         if self.store.read_only:
             raise StoreError(f"{self.folder}: the index is read-only; choose another folder by --cache-dir")
-        lock = FileLock(self.folder / LOCK, mode=0o600)
+        make_index_folder(self.folder)  # the user may have emptied the cache
         try:
-            lock.acquire(timeout=patience)
+            with _writing(self.folder, patience):
+                embedded, removed = self._update(progress, cancelled, workers)
         except Timeout:
             return self._report(start, 0, 0, self._plan().size)
-        except OSError as error:
-            raise StoreError(f"{self.folder}: cannot write the index ({error.strerror})") from None
-        try:
-            embedded, removed = self._update(progress, cancelled, workers)
-        finally:
-            lock.release()
         return self._report(start, embedded, removed, self.pending())
 
     def _update(self, progress: Progress, cancelled: Callable[[], bool], workers: int) -> tuple[int, int]:
+        if self.store.replaced():
+            self._reopen()
         try:
+            if self.store.distrusted:
+                raise self.store.damaged("damage was found in it")
             self._forget_old_units()
             return self._apply(self._plan(), progress, cancelled, workers)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise StoreError(f"{self.store.path}: cannot write the index ({error})") from None
-            self._note(f"{self.store.path}: {error}; kept as {self._start_over().name}, the index is built anew")
+        except DamagedStore as error:
+            self.store.close()
+            self._note(_begun_anew(error, set_aside(self.folder)))
+            self._reopen()
             self._forget_old_units()
             return self._apply(self._plan(), progress, cancelled, workers)
 
@@ -173,12 +173,10 @@ class Index:
                 self.store.remove_all()
                 self.store.set_meta("units version", units_version())
 
-    def _start_over(self) -> Path:
+    def _reopen(self) -> None:
         self.store.close()
-        aside = set_aside(self.folder)
         self.store = Store.open(self.folder)
         self.vectors = VectorIndex(self.store, self.folder, self.bundle.id, self.bundle.dim, self.settings.threads)
-        return aside
 
     def _plan(self) -> _Plan:
         """Compare stamps; no file's content is read."""
@@ -267,6 +265,47 @@ class Index:
         self._problems[problem] = None
         while len(self._problems) > KEPT_PROBLEMS:
             del self._problems[next(iter(self._problems))]
+
+
+@contextmanager
+def _writing(folder: Path, patience: float) -> Iterator[None]:
+    """The one process that writes. Raises Timeout while another one is, StoreError if nobody can."""
+    lock = FileLock(folder / LOCK, mode=0o600)
+    try:
+        lock.acquire(timeout=patience)
+    except Timeout:
+        raise
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot write the index ({error.strerror})") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _open_or_begin_anew(folder: Path) -> tuple[Store, str | None]:
+    """The folder's store, and what was wrong with the database that stood there if it was damaged."""
+    try:
+        return Store.open(folder), None
+    except DamagedStore as damage:
+        first = damage
+    try:
+        with _writing(folder, OPEN_PATIENCE):
+            try:
+                return Store.open(folder), None  # another process was faster
+            except DamagedStore as error:
+                return _begin_anew(folder, error)
+    except Timeout:
+        raise StoreError(f"{first}; another process has the folder, try again") from None
+
+
+def _begin_anew(folder: Path, error: DamagedStore) -> tuple[Store, str]:
+    problem = _begun_anew(error, set_aside(folder))
+    return Store.open(folder), problem
+
+
+def _begun_anew(error: DamagedStore, aside: Path) -> str:
+    return f"{error}; kept as {aside.name}, the index is built anew"
 
 
 def _batches(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:

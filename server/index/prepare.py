@@ -8,12 +8,17 @@ from pathlib import Path, PurePosixPath
 
 from ..parse import NotText, Unit, decode, language_of, parse, settled
 from ..workspace.discover import FoundFile, content_reason
+from ..workspace.read import read_regular
 from .stamp import stamp_of
 from .store import FileState, UnitRow
 from .words import indexed
 
 TEXT_LANGUAGE = "text"
 """The language of a file that no grammar is for."""
+
+
+GROWTH = 1_000_000
+"""Bytes that a file may grow by between the walk and its turn; a log that races ahead is left to the next update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> Prepare
     """
     stamp = stamp_of(found)
     try:
-        data = (root / found.path).read_bytes()
+        data = read_regular(root / found.path, found.size + GROWTH)
     except OSError as error:
         return Unreadable(error.strerror or str(error))
     digest = _hash(data)
@@ -70,7 +75,7 @@ def passed_over(root: Path, found: FoundFile, reason: str) -> PreparedFile | Unr
     """A file that is remembered without units, so that it is not tried again until it changes."""
     stamp = stamp_of(found)
     try:
-        data = (root / found.path).read_bytes()
+        data = read_regular(root / found.path, found.size + GROWTH)
     except OSError as error:
         return Unreadable(error.strerror or str(error))
     path_text = path_embeddable(found.path)

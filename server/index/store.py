@@ -45,6 +45,12 @@ CREATE TABLE embeddings (model TEXT NOT NULL, key BLOB NOT NULL, vectors BLOB NO
     WITHOUT ROWID;
 """
 
+DISTRUSTED = "index.distrusted"
+"""A file of this name beside the database says that somebody read nonsense in it: the next who writes begins anew."""
+
+_REFUSALS = ("locked", "busy", "readonly", "read-only", "full", "disk I/O", "unable to open", "interrupted")
+"""How SQLite words what a disk or another process denies. Every other error of a statement that is right is damage."""
+
 _CHUNK = 500
 """Values of one IN list; SQLite's limit of variables was 999 for long."""
 
@@ -126,7 +132,7 @@ class Totals:
 class Store:
     """One connection to one workspace's database. Several may be open, in several processes; one of them writes.
 
-    Safe to share between threads: calls wait for each other.
+    Safe to share between threads: calls wait for each other. Every method may raise StoreError.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
@@ -134,6 +140,7 @@ class Store:
         self.path = path
         self.read_only = read_only
         self.lock = threading.RLock()
+        self._identity = _identity(path)
 
     @classmethod
     def open(cls, folder: Path) -> Store:
@@ -157,41 +164,72 @@ class Store:
         with self.lock:
             self._db.close()
 
+    def replaced(self) -> bool:
+        """Whether another database stands in this one's place, or none: it was damaged, or the cache was emptied."""
+        return _identity(self.path) != self._identity
+
+    # -- damage
+
+    @property
+    def distrusted(self) -> bool:
+        """Whether somebody found damage in this database."""
+        return (self.path.parent / DISTRUSTED).exists()
+
+    def damaged(self, what: str) -> DamagedStore:
+        """The error to raise for nonsense in the database, which is remembered for the next who writes."""
+        if not self.replaced():
+            with contextlib.suppress(OSError):
+                (self.path.parent / DISTRUSTED).touch(0o600)
+        return DamagedStore(f"{self.path}: {what}")
+
+    @contextlib.contextmanager
+    def _told(self, deed: str) -> Iterator[None]:
+        """SQLite's errors as ours."""
+        try:
+            yield
+        except sqlite3.ProgrammingError:  # a closed connection, a wrong statement: no fault of the file
+            raise
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and any(word in str(error) for word in _REFUSALS):
+                raise StoreError(f"{self.path}: cannot {deed} the index ({error})") from None
+            raise self.damaged(str(error)) from None
+
     # -- transactions
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Everything inside is written, or nothing is. Raises StoreError when the disk refuses."""
-        with self.lock:
+        with self.lock, self._told("write"):
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 yield
                 self._db.execute("COMMIT")
-            except BaseException as error:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):
-                    raise StoreError(f"{self.path}: cannot write the index ({error})") from None
+            except BaseException:
+                with contextlib.suppress(sqlite3.DatabaseError):  # the first error says what was wrong
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
                 raise
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         """All reads inside see one and the same state of the database."""
         with self.lock:
-            self._db.execute("BEGIN")
+            with self._told("read"):
+                self._db.execute("BEGIN")
             try:
                 yield
             finally:
-                self._db.execute("COMMIT")
+                with contextlib.suppress(sqlite3.DatabaseError):  # what was read was read
+                    self._db.execute("COMMIT")
 
     def version(self) -> tuple[int, int]:
         """Changes whenever this database was changed, by this connection or another one."""
-        with self.lock:
+        with self.lock, self._told("read"):
             return self._db.execute("PRAGMA data_version").fetchone()[0], self._db.total_changes
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of one SELECT."""
-        with self.lock:
+        """All rows of one SELECT. Raises StoreError; DamagedStore where the file is at fault."""
+        with self.lock, self._told("read"):
             return self._db.execute(sql, values).fetchall()
 
     def rows_in(self, sql: str, values: Iterable[Any], before: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -336,7 +374,14 @@ def _connect_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?immutable=1"
+    """As it is with its log, if that is complete; without, where SQLite cannot make what belongs to a log."""
+    try:
+        return _connect_by(f"{path.absolute().as_uri()}?mode=ro", path)
+    except sqlite3.OperationalError:
+        return _connect_by(f"{path.absolute().as_uri()}?immutable=1", path)
+
+
+def _connect_by(uri: str, path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA query_only = 1")
@@ -345,6 +390,14 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _check_or_create(db: sqlite3.Connection, path: Path) -> None:
@@ -358,7 +411,8 @@ def _check_or_create(db: sqlite3.Connection, path: Path) -> None:
         _check_version(db, path)
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk has ended it already
+            db.execute("ROLLBACK")
         raise
 
 

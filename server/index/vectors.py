@@ -15,7 +15,9 @@ import contextlib
 import os
 import threading
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ import numpy.typing as npt
 from .store import Store
 
 Vectors = npt.NDArray[np.float32]
+Counts = npt.NDArray[np.int64]
 
 PATH_WEIGHT = 0.5
 """Share of the path's vector in a unit's (fitted on the dev repositories by tests/bench/fit_ranking.py)."""
@@ -108,10 +111,14 @@ class VectorIndex:
         with self._store.lock, self._lock:  # in this order: a search holds the store when it comes to the vectors
             line = self._store.meta(self._meta_key)
             if line is not None and (self._main is None or line != self._main.line()):
-                self._open_main(Main.of(line))
+                try:
+                    main = Main.of(line)
+                except ValueError:
+                    raise self._store.damaged(f"{line!r} names the vectors") from None
+                self._open_main(main)
             rows = self._store.rows(f"{_SELECT} WHERE u.id > ?2 ORDER BY u.id", (self._model, self._high))
             if rows:
-                self._tail.add(*_matrix(rows, self._dim))
+                self._tail.add(*_matrix(self._store, rows, self._dim))
                 self._high = rows[-1][0]
 
     def compact(self) -> bool:
@@ -127,7 +134,8 @@ class VectorIndex:
         mostly_dead = held > TAIL_LIMIT and units < held // 2
         if not (long_tail or mostly_dead):
             return False
-        ids, matrix = _matrix(self._store.rows(f"{_SELECT} ORDER BY u.id", (self._model,)), self._dim)
+        rows = self._store.rows(f"{_SELECT} ORDER BY u.id", (self._model,))
+        ids, matrix = _matrix(self._store, rows, self._dim)
         graph = self._new_graph()
         graph.add(_keys(ids), matrix, threads=self._threads)
         main = self._save(graph, int(ids[-1]) if len(ids) else 0)
@@ -216,14 +224,26 @@ def combine(code: Vectors, path: Vectors) -> Vectors:
     return mixed
 
 
-def _matrix(rows: list[tuple[Any, ...]], dim: int) -> tuple[npt.NDArray[np.int64], Vectors]:
+def unpack(store: Store, code: Sequence[bytes], paths: Sequence[bytes], dim: int) -> tuple[Vectors, Vectors, Counts]:
+    """The stored vectors of units and of their paths, and how many parts each unit has.
+
+    Both [parts of all, dim], a path's vector repeated for each part. Raises DamagedStore for what no model gave.
+    """
+    width = 2 * dim
+    if any(not isinstance(blob, bytes) or not blob or len(blob) % width for blob in chain(code, paths)):
+        raise store.damaged("a vector of a wrong length")
+    parts = np.frombuffer(b"".join(code), np.float16).reshape(-1, dim).astype(np.float32)
+    places = np.frombuffer(b"".join(blob[:width] for blob in paths), np.float16).reshape(-1, dim).astype(np.float32)
+    if not (np.isfinite(parts).all() and np.isfinite(places).all()):
+        raise store.damaged("a vector that is not finite")
+    counts = np.array([len(blob) // width for blob in code], np.int64)
+    return parts, np.repeat(places, counts, axis=0), counts
+
+
+def _matrix(store: Store, rows: list[tuple[Any, ...]], dim: int) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Rows of _SELECT as (unit id of each part [n], combined vectors [n, dim])."""
-    blobs = [code[: MAX_PARTS * 2 * dim] for _, code, _ in rows]
-    code = np.frombuffer(b"".join(blobs), np.float16).reshape(-1, dim)
-    path = np.frombuffer(b"".join(r[2][: 2 * dim] for r in rows), np.float16).reshape(-1, dim)
-    counts = np.array([len(blob) // (2 * dim) for blob in blobs], np.int64)
-    ids = np.repeat(np.array([r[0] for r in rows], np.int64), counts)
-    return ids, combine(code.astype(np.float32), np.repeat(path.astype(np.float32), counts, axis=0))
+    code, path, counts = unpack(store, [row[1][: MAX_PARTS * 2 * dim] for row in rows], [row[2] for row in rows], dim)
+    return np.repeat(np.array([row[0] for row in rows], np.int64), counts), combine(code, path)
 
 
 def _keys(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

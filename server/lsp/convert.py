@@ -11,6 +11,7 @@ from pygls.uris import to_fs_path
 
 from ..parse import NotText, decode
 from ..search.answer import Hit
+from ..workspace.read import read_regular
 from .protocol import SearchItem
 
 _KINDS = {
@@ -100,7 +101,7 @@ class Converter:
     def _lines_of(self, path: str) -> list[str]:
         if path not in self._lines:
             try:
-                text = decode((self.root / path).read_bytes())
+                text = decode(read_regular(self.root / path))
             except (OSError, NotText):  # Gone since the search: the columns stay as they are.
                 text = ""
             self._lines[path] = text.split("\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
 
 from ..embed.bundle import ModelError
+from ..index.store import DamagedStore
 from ..search.answer import Answer, Hit, Query
 from ..search.query import QueryError, parse_query
 from ..search.searcher import Cancelled, Searcher
@@ -268,8 +268,8 @@ def _outcome(session: Session, folder: Folder, ask: Ask, cancelled: Callable[[],
             return ask(searcher, cancelled)
     except NotADirectoryError:
         return None
-    except sqlite3.DatabaseError as error:
-        session.folders.update(folder)  # Which finds the damage and builds the index anew.
+    except DamagedStore as error:
+        session.folders.update(folder)  # which builds the index anew
         return error
     except EXPECTED as error:
         return error
@@ -284,7 +284,7 @@ def _as_response() -> Iterator[None]:
         raise JsonRpcInvalidParams(str(error)) from None
     except Cancelled:
         raise JsonRpcRequestCancelled("the request was cancelled") from None
-    except (*EXPECTED, sqlite3.DatabaseError) as error:
+    except EXPECTED as error:
         raise JsonRpcException(str(error), REQUEST_FAILED) from None
 
 

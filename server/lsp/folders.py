@@ -99,6 +99,8 @@ class Folder:
     def reading(self) -> Iterator[Searcher]:
         """A searcher, valid inside of the block. Raises ModelError, StoreError or OSError."""
         with self._lock:
+            if self._reader and self._reader.searcher.index.store.replaced():  # another process built it anew
+                self._drop_reader()
             reader = self._reader = self._reader or _Reader(Searcher(self.open()))
             reader.users += 1
         try:
@@ -119,9 +121,12 @@ class Folder:
     def reopen(self) -> None:
         """Let later searches connect anew; those that run keep what they have."""
         with self._lock:
-            reader, self._reader = self._reader, None
-            if reader and not reader.users:
-                reader.close()
+            self._drop_reader()
+
+    def _drop_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader and not reader.users:
+            reader.close()
 
     def retire(self) -> None:
         """Stop the folder's update, and close its index when nobody uses it any more."""

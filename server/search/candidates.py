@@ -10,13 +10,14 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..index.index import Index
-from ..index.vectors import combine
+from ..index.vectors import combine, unpack
 from ..index.words import query_stems
 
 Vectors = npt.NDArray[np.float32]
@@ -140,8 +141,9 @@ def _by_text(index: Index, terms: Terms, allowed: frozenset[int] | None) -> dict
 def _by_name(index: Index, terms: Terms, allowed: frozenset[int] | None) -> set[int]:
     found: set[int] = set()
     for name in terms.identifiers:
-        rows = index.store.rows(f"SELECT id FROM units WHERE name = ? COLLATE NOCASE LIMIT {NAMED}", (name,))
-        found.update(unit for (unit,) in rows if allowed is None or unit in allowed)
+        rows = index.store.rows("SELECT id FROM units WHERE name = ? COLLATE NOCASE", (name,))
+        passed = (unit for (unit,) in rows if allowed is None or unit in allowed)
+        found.update(islice(passed, NAMED))
     return found
 
 
@@ -179,16 +181,11 @@ def _cosines(index: Index, units: Iterable[int], vector: Vectors) -> dict[int, t
         units,
         (index.bundle.id,),
     )
-    if not rows:
-        return {}
-    counts = [len(code) // (2 * dim) for _, code, _ in rows]
-    code = np.frombuffer(b"".join(row[1] for row in rows), np.float16).reshape(-1, dim).astype(np.float32)
-    path = np.frombuffer(b"".join(row[2][: 2 * dim] for row in rows), np.float16).reshape(-1, dim).astype(np.float32)
-    path = np.repeat(path, counts, axis=0)
+    code, path, counts = unpack(index.store, [row[1] for row in rows], [row[2] for row in rows], dim)
     scores = np.stack([code @ vector, path @ vector, combine(code, path) @ vector], axis=1)
     found: dict[int, tuple[float, float, float]] = {}
     place = 0
-    for (unit, _, _), count in zip(rows, counts, strict=True):
+    for (unit, _, _), count in zip(rows, counts.tolist(), strict=True):
         parts = scores[place : place + count]
         place += count
         found[unit] = tuple(parts[parts[:, 2].argmax()].tolist())

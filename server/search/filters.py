@@ -36,11 +36,15 @@ def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """A test of relative paths: True where one of the patterns matches.
 
     A pattern with `*`, `?` or `[` is a glob as in .gitignore (`*.py` at any depth, `src/**/test_*`). Any other has to
-    begin at a part of the path, in any case: `http/` the folder, `retry` also retry_policy.py.
+    begin at a part of the path, in any case: `http/` the folder, `retry` also retry_policy.py. Raises ValueError for a
+    glob that is none.
     """
     globs = [pattern for pattern in patterns if _GLOB.search(pattern)]
     plain = [pattern.lower() for pattern in patterns if not _GLOB.search(pattern)]
-    spec = GitIgnoreSpec.from_lines(globs)
+    try:
+        spec = GitIgnoreSpec.from_lines(globs)
+    except (ValueError, re.error) as error:
+        raise ValueError(f"not a glob ({error})") from None
 
     def matches(path: str) -> bool:
         lowered = "/" + path.lower()

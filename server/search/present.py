@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from ..index.prepare import TEXT_LANGUAGE, unit_key
 from ..index.stamp import stat_stamp
 from ..parse import NotText, Unit, decode, language_of, parse, settled
+from ..workspace.read import read_regular
 from .answer import Hit
 from .candidates import Candidate
 
@@ -26,7 +27,7 @@ class Presenter:
 
     def __init__(self, root: Path, stamps: dict[str, str]) -> None:
         self._root, self._stamps = root, stamps
-        self._moved: dict[str, dict[bytes, Unit] | None] = {}
+        self._moved: dict[str, dict[bytes, list[Unit]] | None] = {}
 
     def hit(self, candidate: Candidate, score: float) -> Hit | None:
         """The hit where it stands in the file as it is now; None if the unit is not there any more."""
@@ -52,18 +53,25 @@ class Presenter:
         units = self._moved[c.path]
         if units is None:
             return Place(c.start_line, c.end_line, c.selection)
-        unit = units.get(c.key)
-        return Place(unit.start_line, unit.end_line, unit.selection) if unit else None
+        same = units.get(c.key)
+        if not same:
+            return None
+        # Twins (the two arms of an #ifdef) are told apart by where they were.
+        unit = min(same, key=lambda unit: abs(unit.start_line - c.start_line))
+        return Place(unit.start_line, unit.end_line, unit.selection)
 
-    def _reread(self, path: str) -> dict[bytes, Unit] | None:
+    def _reread(self, path: str) -> dict[bytes, list[Unit]] | None:
         """The file's units by key if it changed since it was indexed, else None."""
         file = self._root / path
         try:
-            if stat_stamp(file.stat()) == self._stamps.get(path):
+            if stat_stamp(file.lstat()) == self._stamps.get(path):
                 return None
-            text = decode(file.read_bytes())
+            text = decode(read_regular(file))
         except (OSError, NotText):
             return {}
         language = settled(language_of(path, text[:200].split("\n", 1)[0]), text)
         name = language.name if language else TEXT_LANGUAGE
-        return {unit_key(unit, name): unit for unit in parse(text, language, PurePosixPath(path).stem)}
+        units: dict[bytes, list[Unit]] = {}
+        for unit in parse(text, language, PurePosixPath(path).stem):
+            units.setdefault(unit_key(unit, name), []).append(unit)
+        return units

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from ..index.prepare import TEXT_LANGUAGE
 from ..parse import KINDS, LANGUAGES, language_of
 from .answer import Query
+from .filters import path_matcher
 
 MAX_QUERY = 10_000
 """Characters of a query that are looked at: a whole pasted function, not a whole pasted file."""
@@ -74,7 +75,13 @@ def _kind(kind: str) -> str:
 
 
 def _path(path: str) -> str:
-    return path.replace("\\", "/").removeprefix("./")
+    """A pattern with `/`. Raises QueryError for a glob that is none, such as `[z-a]`."""
+    pattern = path.replace("\\", "/").removeprefix("./")
+    try:
+        path_matcher([pattern])("x")
+    except ValueError as error:
+        raise QueryError(f"path {path!r}: {error}") from None
+    return pattern
 
 
 def _unknown(what: str, value: str, known: Iterable[str]) -> str:

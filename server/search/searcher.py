@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..index.index import Index
-from ..index.vectors import Vectors
+from ..index.vectors import Vectors, unpack
 from .answer import Answer, Hit, Query
 from .candidates import Candidate, Terms, gather, terms_of
 from .features import feature_matrix
@@ -80,7 +80,8 @@ class Searcher:
         if not rows:
             return None
         unit, blob = rows[0]
-        mean = np.frombuffer(blob, np.float16).reshape(-1, self.index.bundle.dim).astype(np.float32).mean(axis=0)
+        code, _, _ = unpack(self.index.store, [blob], [blob], self.index.bundle.dim)
+        mean = code.mean(axis=0)
         return unit, mean / max(float(np.linalg.norm(mean)), 1e-12)
 
     def _answer(self, start: float, candidates: list[Candidate], scores: Scores, limit: int) -> Answer:
