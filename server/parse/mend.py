@@ -38,6 +38,19 @@ _KOTLIN_GETTER_ANNOTATION = re.compile(rb"^[ \t]*@\w+(?:\([^()\n]*\))?(?=[ \t]*\
 _HASKELL_ELSE = re.compile(rb"^#[ \t]*el(?=se|if)", re.M)
 
 
+LONG_LINE = 20_000
+"""Bytes. Nobody wrote such a line; it is data, minified, or worse: expressions of some ten thousand operators overflow
+the stack of Elixir's grammar."""
+
+
+def without_long_lines(source: bytes) -> bytes:
+    """Blanks for the lines that are longer than LONG_LINE."""
+    lines = source.split(b"\n")
+    if max(map(len, lines)) <= LONG_LINE:
+        return source
+    return b"\n".join(b" " * len(line) if len(line) > LONG_LINE else line for line in lines)
+
+
 def c(source: bytes) -> bytes:
     """Macros that stand where a statement could begin (`FOO_NAMESPACE_BEGIN`, `DEFINE_FLAG(…);`), between `class` and
     its name, after a function's parameters, or for a pointer's nullability: unexpanded they make errors of what

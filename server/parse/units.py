@@ -10,6 +10,7 @@ from .clauses import join_clauses
 from .definitions import Comments, find_comments, find_definitions, module_docs
 from .grammar import TooHardError, matches, parse_tree
 from .languages import Language, settled
+from .mend import without_long_lines
 from .ownership import Piece, assign_lines
 from .recovery import recovered
 from .source import split_lines
@@ -41,7 +42,7 @@ def parse(text: str, language: Language | None, stem: str) -> list[Unit]:
 
 def _parsed(lines: list[str], language: Language, stem: str) -> list[Unit]:
     data = "\n".join([*lines, ""]).encode("utf-8")
-    mended = language.mend(data) if language.mend else data
+    mended = without_long_lines(language.mend(data) if language.mend else data)
     tree = recovered(mended, parse_tree(mended, language), language)
     found = matches(tree, language)
     stripped = [line.rstrip() for line in lines]

@@ -28,6 +28,7 @@ NESTED = {
     "macros that never close": "\nFOO_BAR(" * 2000,
 }
 ONE_LINE = "x = [" + "1, " * 333_000 + "]"
+OPERATORS = "a+b*" * 250_000
 
 
 @pytest.mark.parametrize("text", NESTED.values(), ids=NESTED.keys())
@@ -36,19 +37,25 @@ def test_hostile_text_keeps_the_laws(language: str, text: str) -> None:
     check(parse(text, BY_NAME[language], "a"), text)
 
 
-@pytest.mark.parametrize("language", ["scala", "swift"])
-def test_a_tree_of_100_000_levels_is_given_up(language: str) -> None:
-    """Deeper than 65,535 levels a query of tree-sitter's does not come to an end."""
-    text = "a+b*" * 80_000
+@pytest.mark.parametrize("line", [ONE_LINE, OPERATORS], ids=["list", "operators"])
+@pytest.mark.parametrize("language", grammar_names())
+def test_a_line_of_a_megabyte_is_one_unit_and_costs_the_others_nothing(language: str, line: str) -> None:
+    text = f"\n{line}\n"
     units, seconds = timed(text, language)
-    check(units, text)
+    assert [unit.spans for unit in units] == [((0, 1),)]
     assert seconds < SECONDS
 
 
-@pytest.mark.parametrize("language", ["python", "javascript", "cpp"])
-def test_a_line_of_a_megabyte_is_one_unit(language: str) -> None:
-    units, seconds = timed(ONE_LINE, language)
-    assert [unit.spans for unit in units] == [((0, 0),)]
+def test_the_definitions_around_a_long_line_are_found() -> None:
+    text = f"def f():\n    return 1\n\ndata = '{'x' * 100_000}'\n\ndef g():\n    return 2\n"
+    assert [unit.name for unit in parse(text, BY_NAME["python"], "a")] == ["f", "a", "g"]
+
+
+def test_a_tree_of_100_000_levels_is_given_up() -> None:
+    """Deeper than 65,535 levels a query of tree-sitter's does not come to an end."""
+    text = "a +\nb *\n" * 80_000
+    units, seconds = timed(text, "scala")
+    check(units, text)
     assert seconds < SECONDS
 
 
