@@ -167,8 +167,8 @@ def did_save(session: Session, params: types.DidSaveTextDocumentParams) -> None:
 
 
 def did_change_watched_files(session: Session, params: types.DidChangeWatchedFilesParams) -> None:
-    """Files changed outside of the editor."""
-    _files_changed(session, [change.uri for change in params.changes])
+    """Files changed outside of the editor, which is news only where not all of that is seen."""
+    _files_changed(session, [change.uri for change in params.changes], lambda folder: folder.watch != "watching")
 
 
 REQUESTS: Mapping[str, Callable[..., Any]] = {
@@ -332,8 +332,9 @@ def _with_token(values: Any, params: types.ExecuteCommandParams) -> Any:
     return {"workDoneToken": params.work_done_token, **values} if isinstance(values, dict) else values
 
 
-def _files_changed(session: Session, uris: Sequence[str]) -> None:
+def _files_changed(session: Session, uris: Sequence[str], concerned: Callable[[Folder], bool] = lambda _: True) -> None:
     """Have the folders that hold the files updated. git's own files change all the time and are never indexed."""
     paths = [path for uri in uris if (path := path_of(uri)) and _GIT not in path.parts]
     for folder in {folder for path in paths if (folder := session.folders.holding(path))}:
-        session.folders.update(folder)
+        if concerned(folder):
+            session.folders.update(folder)

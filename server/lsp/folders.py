@@ -22,6 +22,7 @@ from ..index.report import IndexReport, Progress
 from ..index.store import StoreError
 from ..search.searcher import Searcher
 from ..settings import Settings
+from ..workspace.watch import ChangeSet, Mode, Watcher
 from .convert import path_of
 
 RETRY_SECONDS = 5.0
@@ -91,6 +92,9 @@ class Folder:
         """Files of the update that runs."""
         self.retired = False
         """Whether the folder left the workspace, or its settings changed."""
+        self.watch: Mode = "watching"
+        self.unwatched: str | None = None
+        """Why not all changes of its files are seen as they happen."""
         self._settings, self._model = settings, model
         self._lock = threading.Lock()
         self._reader: _Reader | None = None
@@ -145,12 +149,13 @@ class Folders:
     def __init__(
         self, settings: Settings, changed: Callable[[Folder], None], background: Callable[[Folder], Job]
     ) -> None:
-        """`changed` hears, in the indexing thread, that a folder's index or state changed; `background` makes the job
+        """`changed` hears, in another thread, that a folder's index or state changed; `background` makes the job
         of an update that no request asked for."""
         self.settings = settings
         self.model = Model(settings)
         self._told, self._background = changed, background
         self._folders: dict[str, Folder] = {}
+        self._watchers: dict[Folder, Watcher] = {}
         self._jobs: dict[Folder, list[Job]] = {}
         self._retries: dict[Folder, float] = {}
         self._stirred = threading.Condition()
@@ -167,11 +172,25 @@ class Folders:
         for uri in self._folders.keys() - wanted.keys():
             gone = self._folders.pop(uri)
             gone.retire()
+            self._watchers.pop(gone).close(patience=0)
             self.update(gone)  # Which no longer can be, and so closes the connection that the thread has.
         for uri, path in wanted.items():
             if uri not in self._folders:
-                self._folders[uri] = Folder(uri, path, self.settings, self.model)
-                self.update(self._folders[uri])
+                folder = self._folders[uri] = Folder(uri, path, self.settings, self.model)
+                self._watchers[folder] = self._watch(folder)
+
+    def _watch(self, folder: Folder) -> Watcher:
+        """Have the folder updated now, and whenever its files change."""
+
+        def changed(_: ChangeSet) -> None:
+            if not folder.retired:
+                self.update(folder)
+
+        def mode_changed(mode: Mode, reason: str | None) -> None:
+            folder.watch, folder.unwatched = mode, reason
+            self._told(folder)
+
+        return Watcher(folder.path, self.settings, changed, mode_changed)
 
     def configure(self, settings: Settings) -> None:
         """Take up changed settings; the model and the folders are opened anew where they depend on them."""
@@ -202,12 +221,15 @@ class Folders:
             self._stirred.notify()
 
     def close(self, patience: float) -> None:
-        """Stop indexing and close every index; waits for the thread up to `patience` seconds."""
+        """Stop indexing and close every index; waits for each thread up to `patience` seconds."""
         with self._stirred:
             self._closed = True
             self._stirred.notify()
+        watchers = tuple(self._watchers.values())
         self.set(())
         self._thread.join(patience)
+        for watcher in watchers:
+            watcher.close(patience)
 
     # -- the indexing thread
 

@@ -133,6 +133,8 @@ class FolderStatus(TypedDict):
     units: int
     pending: int
     problem: str | None
+    watch: str
+    """Whether changes of its files are seen as they happen: `watching`, `partly watching` or `rescanning`."""
 
 
 class StatusResult(TypedDict):

@@ -183,9 +183,12 @@ class Session(LanguageServer):
     # -- talking to the client
 
     def _folder_changed(self, folder: Folder) -> None:
-        """Called in the indexing thread."""
+        """Called in the threads that index and watch."""
         if folder.problem:
             on_loop(self.loop, self.show_once, folder.problem, types.MessageType.Error)
+        elif folder.unwatched and folder.path.is_dir():
+            late = f"{folder.path}: some changes are seen late: {folder.unwatched}"
+            on_loop(self.loop, self.show_once, late, types.MessageType.Warning)
         on_loop(self.loop, self.protocol.notify, INDEX_CHANGED, folder_status(folder))
 
     def show_once(self, message: str, kind: types.MessageType) -> None:
@@ -223,6 +226,7 @@ def folder_status(folder: Folder) -> FolderStatus:
         "units": units,
         "pending": folder.pending(pending),
         "problem": problem,
+        "watch": folder.watch,
     }
 
 

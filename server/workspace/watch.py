@@ -168,10 +168,10 @@ class Watcher:
     def _give_changes(self, eyes: _Eyes) -> None:
         shared = shared_mount(self._root)
         elsewhere = shared and f"{shared[0]} ({shared[1]}) does not tell of changes that are made elsewhere"
+        self._on_change(EVERYTHING)
         pending = Pending()
         now = time.monotonic()
         rescan = now + RESCAN_SECONDS
-        pending.add(EVERYTHING.paths, now)
         while not self._closed.is_set():
             gap = eyes.gap or elsewhere
             self._tell("partly watching" if gap else "watching", gap)

@@ -129,3 +129,26 @@ def test_many_threads_may_search_while_the_folder_is_indexed(folders: Folders, w
         thread.join(SOON)
     assert not any(thread.is_alive() for thread in threads)
     assert failures == []
+
+
+def test_a_folder_follows_its_files(folders: Folders, workspace: Path) -> None:
+    folders.set([workspace.as_uri()])
+    folder = indexed(folders)
+    (workspace / "later.py").write_text("def w6(): ...\n")
+    eventually(lambda: found(folder, "w6"))
+    (workspace / "later.py").unlink()
+    eventually(lambda: not found(folder, "w6"))
+
+
+def found(folder: Folder, name: str) -> bool:
+    with folder.reading() as searcher:
+        return name in [hit.name for hit in searcher.search(parse_query(name)).hits]
+
+
+def test_no_thread_is_left(settings: Settings, workspace: Path) -> None:
+    before = set(threading.enumerate())
+    folders = Folders(settings, lambda folder: None, background)
+    folders.set([workspace.as_uri()])
+    indexed(folders)
+    folders.close(SOON)
+    assert set(threading.enumerate()) <= before
