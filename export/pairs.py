@@ -25,7 +25,6 @@ class Row:
 
     language: str
     package: str
-    path: str
     query: str
     code: str
 
@@ -35,7 +34,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             pair = json.loads(line)
-            yield Row(*(pair[key] for key in ("language", "package", "path", "query", "code")))
+            yield Row(*(pair[key] for key in ("language", "package", "query", "code")))
 
 
 @dataclass(frozen=True)
@@ -88,21 +87,23 @@ def encode(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> Texts
     return Texts(np.concatenate(words), np.concatenate(places), np.concatenate(counts), np.concatenate(totals), starts)
 
 
+def thinned(bags: Bags, share: float, random: np.random.Generator) -> Bags:
+    """The bags without a random `share` of their entries; each keeps its first, so that none is empty."""
+    kept = random.random(len(bags.ids)) >= share
+    kept[bags.offsets.numpy()] = True
+    before = np.concatenate([[0], np.cumsum(kept)])
+    where = torch.from_numpy(np.flatnonzero(kept))
+    return Bags(
+        ids=bags.ids[where],
+        places=bags.places[where],
+        counts=bags.counts[where],
+        totals=bags.totals[where],
+        offsets=torch.from_numpy(before[bags.offsets.numpy()]),
+    )
+
+
 def _totals(words: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """For each entry of one text, sorted by word, the sum of the counts of all entries of its word."""
     first = np.flatnonzero(np.diff(words, prepend=-1))
     sizes = np.diff(first, append=len(words))
     return np.repeat(np.add.reduceat(counts, first), sizes)
-
-
-def path_words(path: str) -> str:
-    """What of a path names its content: folders and stem, without the extension and source roots that say nothing."""
-    folders, _, name = path.rpartition("/")
-    kept = [part for part in folders.split("/") if part.lower() not in _EMPTY_FOLDERS]
-    return " ".join([*kept[-MAX_FOLDERS:], name.split(".")[0]])
-
-
-MAX_FOLDERS = 4
-_EMPTY_FOLDERS = frozenset(
-    "usr share src lib main java gocode cargo registry include php ruby vendor_ruby github.com".split()
-)

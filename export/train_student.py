@@ -24,7 +24,7 @@ from tokenizers import Tokenizer
 from .bundle import MAX_TOKENS, write_bundle
 from .corpus.manifest import Package, read_manifest
 from .evaluate import Vectors, cosqa_mrr, held_out_mrr
-from .pairs import Row, Texts, encode, read_rows
+from .pairs import Row, Texts, encode, read_rows, thinned
 from .student import Student, contrastive, fresh
 from .tokenizer import make_tokenizer, vocabulary, word_counts
 
@@ -39,10 +39,13 @@ LOG_STEPS = 100
 class Recipe:
     """How a student is trained."""
 
-    steps: int = 900
+    steps: int = 1_600
     batch: int = 1_024
     learning_rate: float = 4e-3
     temperature: float = 0.05
+    query_dropout: float = 0.2
+    """The share of a query's words that are left out, anew at each step."""
+    code_dropout: float = 0.4
     warm_up: int = 50
     """Steps in which the learning rate rises; then it falls along a cosine."""
     final_rate: float = 0.02
@@ -107,9 +110,12 @@ def train(data: Data, recipe: Recipe) -> Student:
     losses: list[float] = []
     started = time.monotonic()
     batches = endless_batches(len(data.queries), recipe)
+    random = np.random.default_rng(recipe.seed)
     for step in range(1, recipe.steps + 1):
         which = next(batches)
-        loss = contrastive(student(data.queries.bags(which)), student(data.codes.bags(which)), recipe.temperature)
+        queries = thinned(data.queries.bags(which), recipe.query_dropout, random)
+        codes = thinned(data.codes.bags(which), recipe.code_dropout, random)
+        loss = contrastive(student(queries), student(codes), recipe.temperature)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()

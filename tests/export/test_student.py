@@ -13,7 +13,7 @@ ort = pytest.importorskip("onnxruntime", reason="running a bundle needs the `cpu
 
 from export.bundle import graph, quantise, write_bundle  # noqa: E402
 from export.evaluate import held_out_mrr, reciprocal_ranks  # noqa: E402
-from export.pairs import Row, encode, path_words  # noqa: E402
+from export.pairs import Row, encode, thinned  # noqa: E402
 from export.student import PLACES, Bags, Student, contrastive, fresh  # noqa: E402
 from export.train_student import Data, Recipe, embed, endless_batches, main, prepare, rate, train  # noqa: E402
 from server.embed.bundle import Bundle  # noqa: E402
@@ -21,13 +21,13 @@ from server.embed.embedder import Embedder  # noqa: E402
 
 VERBS = ["open", "close", "parse", "send", "remove", "sort", "merge", "encode"]
 NOUNS = ["file", "socket", "tree", "image", "queue", "token", "user", "matrix"]
-RECIPE = Recipe(steps=40, batch=32, learning_rate=2e-2, warm_up=5)
+RECIPE = Recipe(steps=60, query_dropout=0.1, code_dropout=0.1, batch=32, learning_rate=2e-2, warm_up=5)
 
 
 def rows() -> list[Row]:
     """A query and its code for every verb and noun. They share no word: code speaks backwards here."""
     return [
-        Row("python", f"pypi-{noun}", f"lib/{noun}.py", f"{verb} the {noun}", f"{noun[::-1]}.{verb[::-1]}()")
+        Row("python", f"pypi-{noun}", f"{verb} the {noun}", f"{noun[::-1]}.{verb[::-1]}()")
         for verb in VERBS
         for noun in NOUNS
     ]
@@ -150,7 +150,7 @@ def test_the_command_line_goes_from_corpus_to_bundle(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for name, part in (("train", rows()[8:]), ("valid", rows()[:8])):
-        lines = (json.dumps(vars(row) | {"name": "", "kind": "function"}) for row in part)
+        lines = (json.dumps(vars(row)) for row in part)
         (corpus / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
     (corpus / "counts.json").write_text(json.dumps({"train": {"python": 56}}))
     assert main(["--corpus", str(corpus), "--out", str(tmp_path / "bundle"), "--steps", "5"]) == 0
@@ -195,10 +195,16 @@ def test_bags_tell_stretches_of_a_text_apart_and_total_them(data: Data) -> None:
     assert opens == [(0, 1, 3), (1, 2, 3)]
 
 
+def test_thinned_bags_lose_their_share_and_none_is_empty(data: Data) -> None:
+    whole = data.codes.bags(np.arange(len(data.codes)))
+    bag = thinned(whole, 0.5, np.random.default_rng(0))
+    assert len(whole.ids) * 0.4 < len(bag.ids) < len(whole.ids)
+    assert len(bag.offsets) == len(whole.offsets)
+    assert set(bag.text_of.tolist()) == set(range(len(data.codes)))
+    first = whole.ids[whole.offsets]
+    assert torch.equal(bag.ids[bag.offsets], first)
+
+
 def test_a_tie_counts_against_the_query() -> None:
     same = np.ones((2, 1), dtype=np.float32)
     assert reciprocal_ranks(same, same, np.arange(2), limit=10).tolist() == [0.5, 0.5]
-
-
-def test_a_path_says_its_folders_and_stem() -> None:
-    assert path_words("usr/share/gocode/src/net/http/client_pool.go") == "net http client_pool"
