@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -45,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     _hold_standard_streams()
     try:
-        options = _parser().parse_args(arguments)
+        options = _parsed(arguments)
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
     except UsageError as error:
@@ -53,6 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     except Failure as error:
         return _complain(str(error), 1)
     except KeyboardInterrupt:
+        with suppress(ValueError):  # not in the main thread, which alone has signals
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # impatience must not disturb the tidying up
         return _complain("interrupted; what was indexed until now is kept", 130)
     except SettingError as error:
         return _complain(str(error), 2)
@@ -99,6 +102,17 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def _parsed(arguments: list[str] | None) -> argparse.Namespace:
+    """The options that were typed, in any order: argparse itself lets no option stand between QUERY and PATH."""
+    parser = _parser()
+    options, left = parser.parse_known_args(arguments)
+    if len(left) == 1 and not left[0].startswith("-") and getattr(options, "path", "") is None:
+        options.path = left.pop()
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -318,6 +332,9 @@ class _told_errors:  # noqa: N801  (a context manager that reads like a function
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception):
+            return  # Ctrl-C may have come in the middle of the very imports that follow
+
         from .embed.bundle import ModelError
         from .index.store import StoreError
 

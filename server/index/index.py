@@ -141,8 +141,8 @@ class Index:
         it. Raises StoreError when the disk refuses, ModelError when the model cannot run.
         """
         start = time.monotonic()
-        if self.store.read_only:
-            raise StoreError(f"{self.folder}: the index is read-only; choose another folder by --cache-dir")
+        if reason := self.store.read_only:
+            raise StoreError(f"{self.folder}: cannot write the index ({reason}); choose another folder by --cache-dir")
         make_index_folder(self.folder)  # the user may have emptied the cache
         try:
             with _writing(self.folder, patience):

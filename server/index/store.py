@@ -135,10 +135,11 @@ class Store:
     Safe to share between threads: calls wait for each other. Every method may raise StoreError.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, read_only: str | None) -> None:
         self._db = connection
         self.path = path
         self.read_only = read_only
+        """Why nothing can be written, None if it can."""
         self.lock = threading.RLock()
         self._identity = _identity(path)
 
@@ -151,12 +152,11 @@ class Store:
         """
         path = folder / DATABASE
         try:
-            connection = _connect(path)
+            connection, read_only = _connect(path)
         except sqlite3.OperationalError as error:
             raise StoreError(f"{path}: cannot open the index ({error}); choose another folder by --cache-dir") from None
         except sqlite3.DatabaseError as error:
             raise DamagedStore(f"{path}: {error}") from None
-        read_only = bool(connection.execute("PRAGMA query_only").fetchone()[0])
         return cls(connection, path, read_only)
 
     def close(self) -> None:
@@ -345,16 +345,18 @@ class Store:
         }
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> tuple[sqlite3.Connection, str | None]:
+    """A connection, and why it can only read if that is so."""
     writable = os.access(path if path.exists() else path.parent, os.W_OK) and os.access(path.parent, os.W_OK)
     if not writable and path.exists():
-        return _connect_read_only(path)
+        return _connect_read_only(path), "it is read-only"
     try:
-        return _connect_for_writing(path)
-    except sqlite3.OperationalError:
+        return _connect_for_writing(path), None
+    except sqlite3.OperationalError as error:
         # A read-only mount (or a full disk) shows only when SQLite writes its header or its shared memory.
         if path.exists() and path.stat().st_size:
-            return _connect_read_only(path)
+            with contextlib.suppress(sqlite3.DatabaseError, StoreError):
+                return _connect_read_only(path), str(error)
         raise
 
 
@@ -419,6 +421,8 @@ def _check_or_create(db: sqlite3.Connection, path: Path) -> None:
 def _check_version(db: sqlite3.Connection, path: Path) -> None:
     [(application,)] = db.execute("PRAGMA application_id").fetchall()
     [(version,)] = db.execute("PRAGMA user_version").fetchall()
+    if not application and not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        raise StoreError(f"{path}: holds nothing yet, and cannot be written; choose another folder by --cache-dir")
     if application != APPLICATION_ID:
         raise StoreError(f"{path}: another program's database; move it away, or choose another folder by --cache-dir")
     if version > SCHEMA_VERSION:

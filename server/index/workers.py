@@ -12,12 +12,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ..workspace.discover import FoundFile
 from .prepare import PreparedFile, Unreadable, passed_over, prepare
+
+Result = TypeVar("Result")
 
 Task: TypeAlias = tuple[FoundFile, bytes | None]
 """A file, and the digest of the content that is known of it."""
@@ -33,6 +35,9 @@ _CHUNK_BYTES = 200_000
 
 WORKER_BYTES = 3 << 30
 """Address space of a worker. A file of 1 MB takes a fiftieth of that; some texts make a grammar take 20 GB."""
+
+GRACE_SECONDS = 1.0
+"""How long a worker whose work is not wanted any more may take for one file."""
 
 _IN_FLIGHT = 4
 """Messages a worker that may wait or be done: bounds what is held in memory."""
@@ -54,21 +59,22 @@ def prepare_all(root: Path, tasks: Sequence[Task], workers: int, cancelled: Call
 
 
 def _by_processes(root: Path, tasks: Sequence[Task], workers: int) -> Generator[list[Outcome], None, None]:
-    pool = _pool(workers)
+    pool = _Pool(workers)
     try:
         waiting: deque[tuple[list[Task], Future[list[Outcome]]]] = deque()
         for chunk in _chunks(tasks):
             try:
                 waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
             except BrokenProcessPool:
-                pool = _pool(workers)
+                pool.close()
+                pool = _Pool(workers)
                 waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
             if len(waiting) >= workers * _IN_FLIGHT:
                 yield _result(root, *waiting.popleft())
         while waiting:
             yield _result(root, *waiting.popleft())
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.close()
 
 
 def _result(root: Path, chunk: list[Task], future: Future[list[Outcome]]) -> list[Outcome]:
@@ -80,7 +86,7 @@ def _result(root: Path, chunk: list[Task], future: Future[list[Outcome]]) -> lis
 
 def _prepare_apart(root: Path, chunk: list[Task]) -> list[Outcome]:
     """Prepare files of which one may crash its process: halve until it is alone, and pass over that one."""
-    pool = _pool(1)
+    pool = _Pool(1)
     try:
         pool.submit(os.getpid).result()
         try:
@@ -94,12 +100,42 @@ def _prepare_apart(root: Path, chunk: list[Task]) -> list[Outcome]:
     except BrokenProcessPool:
         return _prepare_chunk(root, chunk)  # no process can live here at all: the files are not to blame
     finally:
-        pool.shutdown(wait=False)
+        pool.close()
 
 
-def _pool(workers: int) -> ProcessPoolExecutor:
-    # Spawned, not forked: the server has threads, and a fork copies their locks in whatever state they are.
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker)
+class _Pool:
+    """Worker processes that end soon after the pool is closed, whatever they are at: nobody wants it any more."""
+
+    def __init__(self, workers: int) -> None:
+        # Spawned, not forked: the server has threads, and a fork copies their locks in whatever state they are.
+        context = multiprocessing.get_context("spawn")
+        self._watched, self._lease = context.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(workers, context, _start_worker, (self._watched,))
+
+    def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Have a worker do it. Raises BrokenProcessPool once a worker has crashed."""
+        with _interrupts_held():
+            return self._executor.submit(_on_shift, work, *arguments)
+
+    def close(self) -> None:
+        """End the workers; what was submitted and is not done is not going to be."""
+        self._lease.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._watched.close()
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A process that is born inside never sees Ctrl-C, which would end it with a traceback on its way up; this one
+    sees it a moment later."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _chunks(tasks: Sequence[Task]) -> Iterator[list[Task]]:
@@ -116,26 +152,56 @@ def _chunks(tasks: Sequence[Task]) -> Iterator[list[Task]]:
 
 
 def _prepare_chunk(root: Path, chunk: list[Task]) -> list[Outcome]:
-    return [(found, prepare(root, found, known_digest)) for found, known_digest in chunk]
+    return [(found, prepare(root, found, known_digest)) for found, known_digest in chunk if not _shift.dismissed]
 
 
-def _start_worker() -> None:
-    """A worker leaves Ctrl-C to its parent, gives way to everybody else, and ends when its parent is gone.
+class _Shift:
+    """The time in which a worker may end at any moment. Outside of it, it may be sending: half a message would keep
+    its parent waiting for the other half for ever."""
 
-    It is also held to WORKER_BYTES: a text that makes a parser take more costs that one file, not the machine.
-    """
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._at_work = False
+        self.dismissed = False
+        """Whether nobody wants the rest of the work any more."""
+
+    def __enter__(self) -> None:
+        self._set_at_work(True)
+
+    def __exit__(self, *_: object) -> None:
+        self._set_at_work(False)
+
+    def _set_at_work(self, at_work: bool) -> None:
+        with self._changed:
+            self._at_work = at_work
+            self._changed.notify()
+
+    def dismiss(self) -> None:
+        """Have the work ended after the file that it is at, or with the process if that one takes long."""
+        self.dismissed = True
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._at_work, GRACE_SECONDS):
+                os._exit(1)
+
+
+_shift = _Shift()
+
+
+def _on_shift(work: Callable[..., Result], *arguments: Any) -> Result:
+    with _shift:
+        return work(*arguments)
+
+
+def _start_worker(lease: Connection) -> None:
+    """A worker leaves Ctrl-C to its parent, gives way to everybody else, and ends with its pool or its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(ImportError, OSError, ValueError):  # not everywhere, and perhaps held to less already
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (WORKER_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     if hasattr(os, "nice"):
         os.nice(5)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(lease, multiprocessing.parent_process()), daemon=True).start()
 
 
-def _end_with(sentinel: int) -> None:
-    wait([sentinel])
+def _end_with(lease: Connection, parent: Any) -> None:
+    if lease in wait([lease, parent.sentinel]):
+        _shift.dismiss()
+    wait([parent.sentinel])
     os._exit(1)

@@ -102,14 +102,17 @@ def terms_of(index: Index, text: str) -> Terms:
 def gather(
     index: Index, terms: Terms, vector: Vectors | None, allowed: frozenset[int] | None, lexical: bool = True
 ) -> list[Candidate]:
-    """The candidates of a query, in no order. `vector` [dim] is None when only full text is asked."""
+    """The candidates of a query, in no order. `vector` [dim] is None when only full text is asked.
+
+    Raises DamagedStore where tables that are written together disagree.
+    """
     scores = _by_text(index, terms, allowed) if lexical else {}
-    chosen = set(scores)
-    if vector is not None:
-        chosen |= _by_vector(index, vector, allowed)
-    if lexical:
-        chosen |= _by_name(index, terms, allowed)
-    return _load(index, chosen, scores, vector)
+    certain = set(scores) | (_by_name(index, terms, allowed) if lexical else set())
+    nearest = _by_vector(index, vector, allowed) if vector is not None else set()
+    found = _load(index, certain | nearest, scores, vector)
+    if not certain <= {candidate.unit for candidate in found}:  # of the nearest, some may be gone
+        raise index.store.damaged("full text knows units that are not there")
+    return found
 
 
 def _by_vector(index: Index, vector: Vectors, allowed: frozenset[int] | None) -> set[int]:
