@@ -162,6 +162,41 @@ def test_no_index_searches_what_is_there(run: Run, root: Path) -> None:
     assert "brand_new" not in {hit["name"] for hit in json.loads(out)["hits"]}
 
 
+def test_options_stand_anywhere(run: Run, root: Path) -> None:
+    before = run("search", "--limit", 1, "split a cron expression", root)[1]
+    assert before.startswith("app/cron.py:")
+    assert run("search", "split a cron expression", "--limit", 1, root)[1] == before
+    assert run("search", "split a cron expression", root, "--limit", 1)[1] == before
+
+
+def test_a_batch_is_split_at_the_ends_of_lines_alone(run: Run, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "queries").write_bytes("one\fpage\r\ntwo\u2028parts\n".encode())
+    _, out, _ = run("search", "--batch", tmp_path / "queries", root)
+    assert [json.loads(line)["query"] for line in out.split("\n")[:-1]] == ["one\fpage", "two\u2028parts"]
+
+
+def test_a_terminal_is_not_commanded_by_what_is_found(run: Run, root: Path) -> None:
+    (root / "evil\n\x1b[2J.py").write_text("def evil(a='\x1b[2J'):\n    pass\n")
+    _, out, _ = run("search", "evil", root)
+    assert r"evil\n\x1b[2J.py:1-2" in out.splitlines()[0]
+    assert "\x1b" not in out
+
+
+def test_a_user_without_a_home_is_told_what_to_do(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(*_: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    assert run("index", root)[0] == 0
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert run("index", root, "--cache-dir", root.parent / "cache")[0] in (0, 2)
+    monkeypatch.delenv("MEANING_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    status, _, err = run("status", root)
+    assert status == 2
+    assert "MEANING_CACHE_DIR" in one_line(err)
+
+
 def test_version_and_help_are_there(run: Run) -> None:
     assert run("--version")[1].startswith("meaning-lsp ")
     assert "search" in run("--help")[1]
@@ -188,6 +223,13 @@ def test_version_and_help_are_there(run: Run) -> None:
         (["search", "x", "ROOT", "--model", "/no/such/model"], 2, "/no/such/model"),
         (["search", "--batch", "/no/such/file", "ROOT"], 1, "/no/such/file"),
         (["search", "--batch", "FILE", "ROOT", "ROOT"], 2, "instead of QUERY"),
+        (["search", "x", "ROOT", "--model", ""], 2, "no model"),
+        (["search", "x", "ROOT", "--model", "m" * 5_000], 2, "no model"),
+        (["search", "x", "ROOT", "--model", "~no-such-user/m"], 2, "no model"),
+        (["search", "x", "ROOT", "--cache-dir", "~no-such-user/c"], 2, "no home folder"),
+        (["search", "x", "ROOT", "--cache-dir", "c" * 5_000], 1, "--cache-dir"),
+        (["search", "x", "ROOT", "--path", "*[z-a]"], 2, "not a glob"),
+        (["search", "x", "--json", "ROOT", "ROOT"], 2, "unrecognized"),
         (["find", "x"], 2, "find"),
         (["search", "x", "ROOT", "--frobnicate"], 2, "frobnicate"),
         (["--tcp", "0"], 2, "port"),
@@ -256,6 +298,61 @@ def test_an_empty_folder_has_no_answer(run: Run, tmp_path: Path) -> None:
     assert (status, out, err) == (0, "nothing found: the index is empty\n", "")
 
 
+def test_damage_that_a_search_meets_is_mended_by_it(run: Run, root: Path, cache: Path) -> None:
+    run("index", root)
+    database = index_folder(cache, root) / DATABASE
+    pages = database.read_bytes()
+    database.write_bytes(pages[:4096] + b"\xa5" * (len(pages) - 4096))
+    assert one_line(run("search", "--no-index", "cron", root)[2])
+    status, out, err = run("search", "split a cron expression", root)
+    assert status == 0
+    assert "parse_fields" in out
+    assert "built anew" in one_line(err)
+
+
+def _shell(command: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs `meaning-lsp` with its streams as a shell's redirections leave them."""
+    words = [sys.executable, "-m", "server", *map(str, arguments)]
+    return subprocess.run(["sh", "-c", f'"$@" {command}', "sh", *words], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no shell, no full device")
+@pytest.mark.parametrize(
+    ("redirection", "status", "message"),
+    [
+        ("<&-", 0, ""),
+        (">&-", 1, "cannot write the answer"),
+        ("2>&-", 0, ""),
+        (">&- 2>&-", 1, ""),
+        ("<&- >&- 2>&-", 1, ""),
+        (">/dev/full", 1, "cannot write the answer"),
+        ("2>/dev/full", 0, ""),
+        (">/dev/full 2>/dev/full", 1, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full(root: Path, cache: Path, redirection: str, status: int, message: str) -> None:
+    done = _shell(redirection, "search", "split a cron expression", root)
+    assert done.returncode == status
+    assert message in (one_line(done.stderr) if done.stderr else "")
+    assert bool(done.stdout) == (status == 0)
+
+
+@pytest.mark.parametrize("arguments", [["search", "--batch", "-"], []])
+def test_a_closed_input_is_an_empty_one(root: Path, cache: Path, arguments: list[str]) -> None:
+    done = _shell("<&-", *arguments, *([root] if arguments else []))
+    assert done.returncode == (0 if arguments else 1)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_folder_that_is_gone_is_told(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    here = Path(__file__).parents[1]
+    command = f'cd "{tmp_path}/gone" && rmdir ../gone && PYTHONPATH="{here}" "{sys.executable}" -m server search x'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "cannot be read" in one_line(done.stderr)
+
+
 def _started(*arguments: object, **environment: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "server", *map(str, arguments)],
@@ -306,6 +403,32 @@ def test_an_interrupted_index_goes_on_from_there(run: Run, cache: Path, tmp_path
     report = json.loads(out)
     assert (report["files"], report["pending"]) == (400, 0)
     assert report["reused"] > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
+@pytest.mark.parametrize("delay", [0.0, 0.3, 0.6, 1.0])
+def test_control_c_reaches_the_workers_too_and_is_one_line(cache: Path, tmp_path: Path, delay: float) -> None:
+    root = tmp_path / "many"
+    root.mkdir()
+    for i in range(300):
+        functions = (f"def step_{i}_{j}(value):\n    return value + {i * j}\n" for j in range(200))
+        (root / f"m{i}.py").write_text("\n\n".join(functions))
+    process = _started_apart("index", root)
+    database = index_folder(cache, root) / DATABASE
+    while not database.exists():
+        time.sleep(0.01)
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as people do
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in one_line(err.decode())
+
+
+def _started_apart(*arguments: object) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "server", *map(str, arguments)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
 def _files(database: Path) -> int:

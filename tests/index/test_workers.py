@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,47 @@ def test_a_crash_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert isinstance(outcome, PreparedFile)
         assert outcome.state.skipped == ("its parser crashed" if found.path == "evil.py" else "")
         assert len(outcome.units) == (found.path != "evil.py")
+
+
+def _blocks_interrupts() -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no masks of signals here")
+def test_a_worker_is_born_deaf_to_an_interrupt() -> None:
+    pool = workers._Pool(1)
+    try:
+        assert pool.submit(_blocks_interrupts).result(60)
+        assert not _blocks_interrupts()
+    finally:
+        pool.close()
+
+
+def test_a_worker_ends_with_its_pool_whatever_it_is_at() -> None:
+    pool = workers._Pool(1)
+    process = pool.submit(os.getpid).result(60)
+    pool.submit(time.sleep, 600)
+    time.sleep(0.2)
+    pool.close()
+    deadline = time.monotonic() + 30
+    while _lives(process):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _lives(process: int) -> bool:
+    return any(child.pid == process for child in multiprocessing.active_children())
+
+
+def test_a_worker_that_sends_is_let_finish(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("os._exit", ended.append)
+    monkeypatch.setattr(workers, "GRACE_SECONDS", 0.01)
+    shift = workers._Shift()
+    with shift:
+        pass
+    shift.dismiss()
+    assert not ended
+    with shift:
+        shift.dismiss()
+    assert ended == [1]

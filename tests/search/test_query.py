@@ -91,3 +91,9 @@ def test_any_text_is_a_query_or_a_mistake(text: str) -> None:
 )
 def test_a_path_filter_is_a_glob_or_a_start(pattern: str, path: str, passes: bool) -> None:
     assert path_matcher([pattern])(path) is passes
+
+
+@pytest.mark.parametrize("pattern", ["*[z-a]", "x/[9-0].py"])
+def test_a_glob_that_is_none_is_told(pattern: str) -> None:
+    with pytest.raises(QueryError, match="not a glob"):
+        parse_query("x", paths=[pattern])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from server.embed.bundle import Bundle, resolve_model
 from server.index.index import Index
 from server.search.answer import Hit
+from server.search.candidates import Terms, gather
+from server.search.filters import allowed_units
 from server.search.query import parse_query
 from server.search.searcher import Cancelled, Searcher
 from server.settings import Settings
@@ -159,3 +163,57 @@ def test_an_update_beside_it_is_seen(searcher: Searcher, root: Path, tmp_path: P
     (root / "new.py").write_text("def resize_image(picture):\n    return picture.scale(2)\n")
     Index.open(root, searcher.index.bundle, searcher.index.settings).update()
     assert names(searcher.search(parse_query("make an image bigger resize")).hits)[0] == "resize_image"
+
+
+def _to_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _to_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def _to_link(file: Path) -> None:
+    outside = file.parents[2] / "outside.py"
+    shutil.move(file, outside)
+    file.symlink_to(outside)
+
+
+def _to_binary(file: Path) -> None:
+    file.write_bytes(b"\0" + file.read_bytes())
+
+
+@pytest.mark.parametrize("change", [_to_pipe, _to_folder, _to_link, _to_binary, Path.unlink])
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_what_is_no_text_file_any_more_has_no_hits(
+    searcher: Searcher, root: Path, change: Callable[[Path], None]
+) -> None:
+    change(root / "net/retry.py")
+    assert "net/retry.py" not in {hit.path for hit in searcher.search(parse_query("retry with backoff")).hits}
+
+
+def test_twins_in_a_changed_file_keep_their_places(searcher: Searcher, root: Path) -> None:
+    twin = "#ifdef A\nint beat(void) {\n  return tick(1);\n}\n#endif\n"
+    (root / "twins.c").write_text(twin + "int between(void) { return 2; }\n" + twin)
+    searcher.index.update()
+
+    def places() -> set[int]:
+        return {hit.start_line for hit in searcher.search(parse_query("beat", limit=50)).hits if hit.name == "beat"}
+
+    before = places()
+    assert len(before) == 2
+    (root / "twins.c").write_text("\n" + (root / "twins.c").read_text())
+    assert places() == {line + 1 for line in before}
+
+
+def test_a_filter_reaches_a_name_that_many_bear(searcher: Searcher, root: Path) -> None:
+    for i in range(120):
+        (root / f"m{i:03}.py").write_text(f"def run():\n    return {i}\n")
+    (root / "z").mkdir()
+    (root / "z/last.py").write_text("def run():\n    return 'last'\n")
+    searcher.index.update()
+    allowed = allowed_units(searcher.index.store, parse_query("path:z/ run"))
+    found = gather(searcher.index, Terms({}, (), ("run",)), None, allowed)
+    assert [candidate.path for candidate in found] == ["z/last.py"]
