@@ -15,7 +15,7 @@ import contextlib
 import os
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -80,6 +80,8 @@ class VectorIndex:
         self._lock = threading.Lock()
         self._main: Main | None = None
         self._graph: Any = None
+        self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        """What is in the graph."""
         self._tail = _Tail(dim)
         self._high = 0
         self.problem: str | None = None
@@ -100,10 +102,19 @@ class VectorIndex:
                 found = self._graph.search(query, count, threads=1)
                 ids = np.concatenate([ids, found.keys.astype(np.int64) // MAX_PARTS])
                 scores = np.concatenate([scores, 1.0 - found.distances])
-        best: dict[int, float] = {}
-        for place in np.argsort(-scores, kind="stable"):
-            best.setdefault(int(ids[place]), float(scores[place]))
-        return list(best.items())[:count]
+        return _best(ids, scores, count)
+
+    def search_among(self, query: Vectors, units: Collection[int], count: int) -> list[tuple[int, float]]:
+        """The same of `units` alone, exactly: each of them is compared. Takes about 1 µs for each."""
+        wanted = np.sort(np.fromiter(units, np.int64, len(units)))
+        with self._lock:
+            ids, scores = self._tail.among(query, wanted)
+            keys = self._keys[np.isin(self._keys // MAX_PARTS, wanted)]
+            if len(keys):
+                ids = np.concatenate([ids, keys // MAX_PARTS])
+                vectors = np.asarray(self._graph.get(keys.astype(np.uint64), np.float32))
+                scores = np.concatenate([scores, vectors @ query])
+        return _best(ids, scores, count)
 
     def follow(self) -> None:
         """Take up what the database has that this index has not: units above the greatest known id, and a main file
@@ -180,7 +191,7 @@ class VectorIndex:
     def _open_main(self, main: Main) -> None:
         """Map the main file; one that is absent or damaged is left out, and everything goes into the tail."""
         path = self._folder / main.file
-        self._graph, self._main = None, main
+        self._graph, self._keys, self._main = None, np.empty(0, np.int64), main
         self._tail = _Tail(self._dim)
         try:
             sound = _checksum(path) == main.checksum
@@ -190,6 +201,7 @@ class VectorIndex:
             graph = self._new_graph()
             graph.view(str(path))
             self._graph, self._high, self.problem = graph, main.high, None
+            self._keys = np.asarray(graph.keys).astype(np.int64)
         else:
             self._high = 0
             self.problem = f"{path}: absent or damaged; the vectors are read from the database instead"
@@ -215,6 +227,21 @@ class _Tail:
             return self._ids, scores
         best = np.argpartition(-scores, count)[:count]
         return self._ids[best], scores[best]
+
+    def among(self, query: Vectors, units: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Vectors]:
+        """All parts of `units`."""
+        chosen = np.isin(self._ids, units)
+        return self._ids[chosen], self._matrix[chosen] @ query
+
+
+def _best(ids: npt.NDArray[np.int64], scores: Vectors, count: int) -> list[tuple[int, float]]:
+    """(unit id, score) of parts, best first, a unit once."""
+    best: dict[int, float] = {}
+    for place in np.argsort(-scores, kind="stable"):
+        best.setdefault(int(ids[place]), float(scores[place]))
+        if len(best) == count:
+            break
+    return list(best.items())
 
 
 def combine(code: Vectors, path: Vectors) -> Vectors:

@@ -29,7 +29,7 @@ LEXICAL = 250
 NAMED = 50
 """Candidates by exact name."""
 
-EXACT_UNITS = 4_000
+EXACT_UNITS = 5_000
 """Up to so many units that pass the filters, their vectors are compared one by one; above, the graph is asked for
 more neighbours than needed and the filter drops some."""
 MAX_NEIGHBOURS = 4_000
@@ -119,8 +119,7 @@ def _by_vector(index: Index, vector: Vectors, allowed: frozenset[int] | None) ->
     if allowed is None:
         return {unit for unit, _ in index.vectors.search(vector, DENSE)}
     if len(allowed) <= EXACT_UNITS:
-        found = _cosines(index, allowed, vector)
-        return set(sorted(found, key=lambda unit: -found[unit][2])[:DENSE])
+        return {unit for unit, _ in index.vectors.search_among(vector, allowed, DENSE)}
     [(units,)] = index.store.rows("SELECT count(*) FROM units")
     count = min(MAX_NEIGHBOURS, math.ceil(2 * DENSE * units / len(allowed)))
     passed = [unit for unit, _ in index.vectors.search(vector, count) if unit in allowed]

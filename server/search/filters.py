@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 
@@ -17,19 +18,20 @@ def allowed_units(store: Store, query: Query) -> frozenset[int] | None:
     """Ids of the units that pass the query's filters; None if it has none."""
     if not (query.languages or query.paths or query.kinds):
         return None
-    sql = "SELECT u.id, f.path FROM units u JOIN files f ON f.id = u.file"
-    conditions = []
-    for column, values in (("f.language", query.languages), ("u.kind", query.kinds)):
-        if values:
-            conditions.append(f"{column} IN ({','.join('?' * len(values))})")
-    if conditions:
-        sql += " WHERE " + " AND ".join(conditions)
-    rows = store.rows(sql, [*query.languages, *query.kinds])
-    if not query.paths:
-        return frozenset(unit for unit, _ in rows)
-    matches = path_matcher(query.paths)
-    passed = {path for path in {path for _, path in rows} if matches(path)}
-    return frozenset(unit for unit, path in rows if path in passed)
+    conditions, values = [], list[str]()
+    if query.languages or query.paths:
+        conditions.append("file IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(_allowed_files(store, query)))
+    if query.kinds:
+        conditions.append(f"kind IN ({','.join('?' * len(query.kinds))})")
+        values.extend(query.kinds)
+    return frozenset(unit for (unit,) in store.rows(f"SELECT id FROM units WHERE {' AND '.join(conditions)}", values))
+
+
+def _allowed_files(store: Store, query: Query) -> list[int]:
+    rows = store.rows("SELECT id, path, language FROM files WHERE skipped = ''")
+    matches = path_matcher(query.paths) if query.paths else lambda _: True
+    return [file for file, path, language in rows if language in (query.languages or (language,)) and matches(path)]
 
 
 def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:

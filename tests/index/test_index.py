@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from server.embed.bundle import Bundle
@@ -269,3 +270,26 @@ def test_the_workspace_may_be_deleted(root: Path, open_index: Open) -> None:
     shutil.rmtree(root)
     root.mkdir()
     assert index.update().units == 0
+
+
+def test_a_search_among_some_units_finds_all_of_them(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(40):
+        write(root, f"m{i}.py", function(f"f{i}", i, (i * 7) % 40))
+    index = open_index()
+    index.update()
+    monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
+    assert index.vectors.compact()
+    for i in range(40, 45):  # these are in the tail
+        write(root, f"m{i}.py", function(f"f{i}", i, 3))
+    monkeypatch.setattr(vectors, "TAIL_LIMIT", 1_000)
+    index.update()
+    index.vectors.follow()
+    query = np.full(index.bundle.dim, index.bundle.dim**-0.5, np.float32)
+    every = dict(index.vectors.search(query, 1_000))
+    assert len(every) == 45
+    some = {unit: score for unit, score in every.items() if unit % 3}
+    assert dict(index.vectors.search_among(query, some, 1_000)) == pytest.approx(some, abs=1e-3)
+    assert index.vectors.search_among(query, some, 5) == index.vectors.search_among(query, some, 1_000)[:5]
+    assert index.vectors.search_among(query, (), 5) == []
