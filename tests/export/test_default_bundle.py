@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("onnxruntime", reason="running a bundle needs the `cpu` or `gpu` extra")
 
+from export.corpus.manifest import read_manifest
 from server.embed.bundle import MANIFEST, Bundle, resolve_model
 from server.embed.embedder import Embedder
 
@@ -87,6 +88,11 @@ def test_its_notice_names_every_package_and_licence() -> None:
     rows = [line.split("\t") for line in (FOLDER / "NOTICE").read_text(encoding="utf-8").splitlines() if "\t" in line]
     assert len(rows) == said["training"]["packages"]
     assert all(len(row) == 4 and row[3] for row in rows)
+
+
+def test_its_packages_are_the_manifests_at_the_manifests_versions() -> None:
+    named = {tuple(line.split("\t")) for line in (FOLDER / "NOTICE").read_text().splitlines() if "\t" in line}
+    assert named <= {(p.registry, p.name, p.version, p.licence) for p in read_manifest()}
 
 
 def test_it_finds_obvious_things_without_their_words(embedder: Embedder) -> None:
