@@ -39,7 +39,10 @@ _KINDS = {
 
 def path_of(uri: str) -> Path | None:
     """The path of a file URI, without `..`; None for any other URI."""
-    path = to_fs_path(uri)
+    try:
+        path = to_fs_path(uri)
+    except ValueError:  # `http://[`
+        return None
     if not path or "\0" in path or not Path(path).is_absolute():
         return None
     return Path(os.path.normpath(path))

@@ -110,6 +110,8 @@ async def workspace_symbol(session: Session, params: types.WorkspaceSymbolParams
 
     It is sent while somebody types: a query that says nothing yet, or names a filter half, finds nothing.
     """
+    work_done = protocol.checked_token("workDoneToken", params.work_done_token)
+    partial_result = protocol.checked_token("partialResultToken", params.partial_result_token)
     await session.ready()
     limit = session.settings.limit
     try:
@@ -117,8 +119,8 @@ async def workspace_symbol(session: Session, params: types.WorkspaceSymbolParams
     except QueryError:
         return []
     folders = list(session.folders) if session.settings.workspace_symbol else []
-    found = await _find(session, folders, _asking(query), limit, Converter.symbol, params.work_done_token)
-    return _in_parts(session, found.items, params.partial_result_token, lambda items: items)
+    found = await _find(session, folders, _asking(query), limit, Converter.symbol, work_done)
+    return _in_parts(session, found.items, partial_result, lambda items: items)
 
 
 async def search_command(session: Session, params: types.ExecuteCommandParams) -> SearchResult:

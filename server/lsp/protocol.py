@@ -24,6 +24,8 @@ REINDEX_COMMAND = "meaning.reindex"
 
 Token = int | str
 """A progress token."""
+LARGEST_COUNT = 2**31 - 1
+"""The protocol's `uinteger` goes no further."""
 Value = TypeVar("Value")
 
 
@@ -93,6 +95,11 @@ class ReindexParams:
         """From JSON; raises JsonRpcInvalidParams."""
         fields = _Fields({} if params is None else params)
         return cls(fields.optional("workspaceFolder", _text), fields.optional("workDoneToken", _token))
+
+
+def checked_token(name: str, value: Any) -> Token | None:
+    """A token of one of the protocol's own requests, whose types let anything pass. Raises JsonRpcInvalidParams."""
+    return _Fields({name: value}).optional(name, _token)
 
 
 class SearchItem(TypedDict):
@@ -209,8 +216,8 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("a whole number from 0")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_COUNT:
+        raise ValueError(f"a whole number from 0 to {LARGEST_COUNT}")
     return value
 
 

@@ -90,6 +90,8 @@ class Wire(LanguageServerProtocol):
         try:
             self._check_state(message["method"])
             request = self._structured(message)
+            if not hasattr(request, "id"):
+                raise JsonRpcInvalidRequest(f"{message['method']}: a notification, which has no `id` and no answer")
         except JsonRpcException as error:
             self._refuse(message["id"], error)
         else:

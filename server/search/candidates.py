@@ -22,9 +22,9 @@ from ..index.words import query_stems
 
 Vectors = npt.NDArray[np.float32]
 
-DENSE = 250
+DENSE = 150
 """Candidates by vector."""
-LEXICAL = 250
+LEXICAL = 150
 """Candidates by full text."""
 NAMED = 50
 """Candidates by exact name."""

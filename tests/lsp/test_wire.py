@@ -179,3 +179,23 @@ async def test_broken_notifications_and_responses_are_survived(settings: Setting
         peer.send({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "x"}})
         await peer.indexed()
         assert "w1" in await peer.names("w1")
+
+
+@story
+async def test_a_notification_that_is_sent_as_a_request_is_answered(settings: Settings, workspace: Path) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        params = {"textDocument": {"uri": (workspace / "a.py").as_uri()}}
+        error = await refusal(peer, "textDocument/didSave", params)
+        assert error.code == -32600
+        assert "notification" in error.message
+
+
+@pytest.mark.parametrize("token", ["workDoneToken", "partialResultToken"])
+@story
+async def test_a_token_that_is_none_is_refused(settings: Settings, token: str) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        error = await refusal(peer, "workspace/symbol", {"query": "x", token: []})
+        assert error.code == -32602
+        assert token in error.message
