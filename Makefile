@@ -9,7 +9,7 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
-QUESTION ?= where is a damaged database set aside
+QUESTION ?= how are .gitignore patterns matched
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast check format bench clean
