@@ -54,8 +54,13 @@ def test_the_demo_shows_what_it_prints(tmp_path: Path) -> None:
     assert len(shown & set(printed)) > len(shown) // 2
 
 
-def test_every_option_of_the_text_is_one_of_the_command_line() -> None:
-    source = (ROOT / "server" / "__main__.py").read_text("utf-8")
+def test_every_option_of_the_text_is_one_of_a_command_line() -> None:
+    programs = [
+        ROOT / "server" / "__main__.py",
+        ROOT / "export" / "train_student.py",
+        *ROOT.glob("export/*/__main__.py"),
+    ]
+    source = "".join(program.read_text("utf-8") for program in programs)
     options = set(re.findall(r"--[a-z][a-z-]+", README))
     assert options <= {"--help"} | set(re.findall(r'"(--[a-z-]+)"', source))
 
