@@ -18,9 +18,11 @@ UNSETTLED = ""
 def stamp_of(found: FoundFile) -> str:
     """The stamp to remember of a file that is about to be read: its size, and the times of its last changes.
 
-    The change time is there for tools that put the old modification time back.
+    The change time is there for tools that put the old modification time back. A modification time far in the future,
+    which archives bring, is as good as an old one: the next change would set another.
     """
-    if time.time_ns() - max(found.mtime_ns, found.ctime_ns) < SETTLED_NS:
+    now = time.time_ns()
+    if now - found.ctime_ns < SETTLED_NS or abs(now - found.mtime_ns) < SETTLED_NS:
         return UNSETTLED
     return seen_stamp(found)
 
