@@ -1,0 +1,9 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+import signal
+
+# A shell that runs the suite in the background has it ignore Ctrl-C, and whatever the suite starts would ignore it too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
