@@ -58,8 +58,9 @@ class FolderWatches:
 
     Each watched folder keeps what the walk knows in it, so that the two cannot disagree about what is left out. An
     event about a folder says no more than that it is to be looked at; what is on disk by then is what counts, and so
-    neither the order of events nor what happens in between matters. Of the rules only the user's own `core.excludesFile`
-    is not watched: it is read again when another rule changes.
+    neither the order of events nor what happens in between matters.
+
+    Of the rules, only the user's own excludes file is not watched; it is read again when another one changes.
     """
 
     def __init__(self, root: Path, settings: Settings, cancelled: Callable[[], bool]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -195,12 +196,17 @@ async def test_commands_do_what_the_requests_do(settings: Settings, workspace: P
                 await execute(command, *arguments)
 
 
+def latest(peer: Peer) -> Iterable[Mapping[str, Any]]:
+    """What was told last of each folder."""
+    return {told["uri"]: told for told in peer.told("meaning/indexChanged")}.values()
+
+
 @story
 async def test_status_tells_every_folders_state(settings: Settings, workspace: Path, tmp_path: Path) -> None:
     absent = tmp_path / "absent"
     async with peer_of(settings) as peer:
         await peer.hello(workspace, absent)
-        await peer.until(lambda: len(peer.told("meaning/indexChanged")) >= 4)
+        await peer.until(lambda: {told["state"] for told in latest(peer)} == {"ready", "failed"})
         status = await peer.request("meaning/status")
     assert status["model"] == "tiny-1"
     ready, failed = status["folders"]
@@ -227,6 +233,7 @@ async def test_the_index_follows_saved_and_changed_files(settings: Settings, wor
         assert "w8" not in await peer.names("w8")
 
 
+@pytest.mark.usefixtures("unwatched")
 @story
 async def test_changes_that_cannot_matter_start_nothing(settings: Settings, workspace: Path) -> None:
     async with peer_of(settings) as peer:
