@@ -30,6 +30,8 @@ PROGRAM = "meaning-lsp"
 PATIENCE = 60.0
 """Seconds that a command waits while another process updates the index, before it goes on with what is there."""
 
+INTERRUPTED = "interrupted; what was indexed until now is kept"
+
 MAX_WORKERS = 8
 """Processes that prepare files; the one that writes could not keep up with more."""
 
@@ -45,26 +47,58 @@ class Failure(Exception):
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     _hold_standard_streams()
+    interrupt = _Interrupt()
     try:
         options = _parsed(arguments)
+        if options.run is not _serve:  # which has its own ways to end
+            interrupt.listen()
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
-    except UsageError as error:
-        return _complain(str(error), 2)
-    except Failure as error:
-        return _complain(str(error), 1)
     except KeyboardInterrupt:
-        with suppress(ValueError):  # not in the main thread, which alone has signals
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # impatience must not disturb the tidying up
-        return _complain("interrupted; what was indexed until now is kept", 130)
-    except SettingError as error:
-        return _complain(str(error), 2)
-    except BrokenPipeError:
+        return _complain(INTERRUPTED, 130)
+    except Exception as error:
+        if interrupt.came:  # an import that Ctrl-C breaks off makes another error of it
+            return _complain(INTERRUPTED, 130)
+        return _explain(error)
+    finally:
+        interrupt.forget()
+
+
+def _explain(error: Exception) -> int:
+    """Tell what the user can do something about; anything else is a fault of ours, and raised again."""
+    if isinstance(error, BrokenPipeError):
         _close_output()  # the reader (`| head`) has seen enough
         return 0
-    except OSError as error:
-        # What nothing below had a better word for.
+    if isinstance(error, (UsageError, SettingError)):
+        return _complain(str(error), 2)
+    if isinstance(error, Failure):
+        return _complain(str(error), 1)
+    if isinstance(error, OSError):  # what nothing below had a better word for
         return _complain(f"{error.filename or 'the system'}: {error.strerror or error}", 1)
+    raise error
+
+
+class _Interrupt:
+    """Ctrl-C, which counts once: a second one could only disturb the tidying up, which is short."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._before: Any = None
+
+    def listen(self) -> None:
+        """From now on; does nothing in another than the main thread, which alone has signals."""
+        with suppress(ValueError):
+            self._before = signal.signal(signal.SIGINT, self._hear)
+
+    def _hear(self, *_: object) -> None:
+        self.came = True
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    def forget(self) -> None:
+        """As it was before, unless one came: the process is about to end."""
+        if self._before is not None and not self.came:
+            signal.signal(signal.SIGINT, self._before)
 
 
 def _hold_standard_streams() -> None:

@@ -405,6 +405,27 @@ def test_an_interrupted_index_goes_on_from_there(run: Run, cache: Path, tmp_path
     assert report["reused"] > 0
 
 
+def test_control_c_that_an_import_turns_into_another_error_is_still_one(
+    run: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_off(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+
+    monkeypatch.setattr("server.__main__._open", broken_off)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        status, _, err = run("index", root)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a second one disturbs nothing
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert status == 130
+    assert "interrupted" in one_line(err)
+
+
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
 @pytest.mark.parametrize("delay", [0.0, 0.3, 0.6, 1.0])
 def test_control_c_reaches_the_workers_too_and_is_one_line(cache: Path, tmp_path: Path, delay: float) -> None:

@@ -120,7 +120,7 @@ class _Pool:
     def close(self) -> None:
         """End the workers; what was submitted and is not done is not going to be."""
         self._lease.close()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(cancel_futures=True)
         self._watched.close()
 
 
