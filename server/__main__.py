@@ -255,7 +255,7 @@ def _answer_all(searcher: Searcher, queries: Iterator[str], options: argparse.Na
 
 
 def _answer(searcher: Searcher, query: Query, options: argparse.Namespace) -> Answer:
-    from .index.store import DamagedStore
+    from .index.database import DamagedStore
 
     try:
         return searcher.search(query)
@@ -277,7 +277,7 @@ def _query(text: str, options: argparse.Namespace) -> Query:
 
 def _update_for_search(index: Index) -> None:
     """Bring the index up to date; where that cannot be, say so and search what is there."""
-    from .index.store import StoreError
+    from .index.database import StoreError
 
     try:
         report = index.update(_Bar(), workers=_workers(), patience=PATIENCE)
@@ -370,7 +370,7 @@ class _told_errors:  # noqa: N801  (a context manager that reads like a function
             return  # Ctrl-C may have come in the middle of the very imports that follow
 
         from .embed.bundle import ModelError
-        from .index.store import StoreError
+        from .index.database import StoreError
 
         if isinstance(error, (ModelError, StoreError)):
             raise Failure(str(error)) from None

@@ -16,8 +16,8 @@ import pytest
 
 from server.__main__ import main
 from server.embed.bundle import resolve_model
+from server.index.database import DATABASE
 from server.index.folder import index_folder
-from server.index.store import DATABASE
 
 Run = Callable[..., tuple[int, str, str]]
 """Arguments -> exit status, stdout, stderr."""

@@ -7,7 +7,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from .store import DATABASE, DISTRUSTED, StoreError
+from .database import DATABASE, StoreError
+from .store import DISTRUSTED
 
 DAMAGED = f"{DATABASE}.damaged"
 LOCK = "writer.lock"

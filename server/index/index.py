@@ -16,11 +16,12 @@ from ..embed.bundle import Bundle
 from ..embed.embedder import Embedder
 from ..settings import Settings
 from ..workspace.discover import FoundFile, discover
+from .database import DamagedStore, StoreError
 from .folder import LOCK, index_folder, make_index_folder, set_aside
 from .prepare import Embeddable, PreparedFile, Unreadable
 from .report import IndexReport, Progress
 from .stamp import seen_stamp, stamp_of
-from .store import DamagedStore, FileRow, Store, StoreError
+from .store import FileRow, Store
 from .vectors import VectorIndex, Vectors
 from .version import units_version
 from .workers import Outcome, prepare_all

@@ -16,7 +16,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
 
 from ..embed.bundle import ModelError
-from ..index.store import DamagedStore
+from ..index.database import DamagedStore
 from ..search.answer import Answer, Hit, Query
 from ..search.query import QueryError, parse_query
 from ..search.searcher import Cancelled, Searcher

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from ..embed.bundle import Bundle, ModelError, resolve_model
 from ..embed.embedder import Embedder
+from ..index.database import StoreError
 from ..index.index import Index
 from ..index.report import IndexReport, Progress
-from ..index.store import StoreError
 from ..search.searcher import Searcher
 from ..settings import Settings
 from ..workspace.watch import ChangeSet, Mode, Watcher

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from server.embed.bundle import Bundle
+from server.index.database import DATABASE, DamagedStore, _connect_read_only
 from server.index.folder import DAMAGED, index_folder
 from server.index.index import Index
-from server.index.store import DATABASE, DISTRUSTED, DamagedStore, Store, _connect_read_only
+from server.index.store import DISTRUSTED, Store
 from server.search.query import parse_query
 from server.search.searcher import Searcher
 from server.settings import Settings

@@ -12,8 +12,8 @@ import pytest
 
 from server.embed.bundle import Bundle
 from server.index import vectors, workers
+from server.index.database import DATABASE, StoreError
 from server.index.index import Index
-from server.index.store import DATABASE, StoreError
 from server.settings import Settings
 from tests.embed.tiny import write_bundle
 
@@ -226,6 +226,17 @@ def test_an_index_of_a_newer_version_is_refused_and_untouched(root: Path, open_i
     with pytest.raises(StoreError, match="newer"):
         open_index()
     assert (index.folder / DATABASE).read_bytes() == before
+
+
+def test_an_index_of_an_older_version_is_built_anew(root: Path, open_index: Open) -> None:
+    write(root, "a.py", function("one", 1))
+    index = open_index()
+    index.update()
+    index.store._db.execute("PRAGMA user_version = 0")
+    index.close()
+    again = open_index()
+    assert again.update().files == 1
+    assert any("older" in problem for problem in again.status().problems)
 
 
 def test_the_index_is_its_owners_alone(root: Path, open_index: Open) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from server.index.store import DATABASE
+from server.index.database import DATABASE
 from server.settings import Settings
 
 from .peer import Peer, Refused, peer_of, story

@@ -1,0 +1,128 @@
+"""The database file: its tables, and how it is opened, made, or refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+APPLICATION_ID = 0x4D4C5350
+"""Stands in the database's header (SQLite's `application_id`): "MLSP"."""
+
+SCHEMA_VERSION = 1
+"""SQLite's `user_version`; raised when a table changes its meaning."""
+
+DATABASE = "index.sqlite"
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, digest BLOB NOT NULL,
+    language TEXT NOT NULL, skipped TEXT NOT NULL, path_key BLOB NOT NULL);
+CREATE TABLE units (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, key BLOB NOT NULL,
+    name TEXT NOT NULL, container TEXT NOT NULL, kind TEXT NOT NULL, start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL, name_line INTEGER NOT NULL, name_start INTEGER NOT NULL, name_end INTEGER NOT NULL,
+    signature TEXT NOT NULL, preview TEXT NOT NULL);
+CREATE INDEX units_file ON units (file);
+CREATE INDEX units_key ON units (key);
+CREATE INDEX units_name ON units (name COLLATE NOCASE);
+CREATE VIRTUAL TABLE words USING fts5 (name, container, doc, path, body, tokenize = 'unicode61 remove_diacritics 0');
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
+CREATE TABLE embeddings (model TEXT NOT NULL, key BLOB NOT NULL, vectors BLOB NOT NULL, PRIMARY KEY (model, key))
+    WITHOUT ROWID;
+"""
+
+
+class StoreError(Exception):
+    """The index cannot be opened or written: one line that says where, why, and what to do."""
+
+
+class DamagedStore(StoreError):
+    """The file is not a sound database."""
+
+
+def connect(path: Path) -> tuple[sqlite3.Connection, str | None]:
+    """A connection to the database at `path`, which is made if need be, and why it can only read if that is so.
+
+    Raises StoreError for a database that is not for us, DamagedStore for one that has to be built anew, and SQLite's
+    own errors.
+    """
+    writable = os.access(path if path.exists() else path.parent, os.W_OK) and os.access(path.parent, os.W_OK)
+    if not writable and path.exists():
+        return _connect_read_only(path), "it is read-only"
+    try:
+        return _connect_for_writing(path), None
+    except sqlite3.OperationalError as error:
+        # A read-only mount (or a full disk) shows only when SQLite writes its header or its shared memory.
+        if path.exists() and path.stat().st_size:
+            with contextlib.suppress(sqlite3.DatabaseError, StoreError):
+                return _connect_read_only(path), str(error)
+        raise
+
+
+def _connect_for_writing(path: Path) -> sqlite3.Connection:
+    # Created by hand first: SQLite's own files take over its mode, and the index is its owner's alone.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        _check_or_create(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """As it is with its log, if that is complete; without, where SQLite cannot make what belongs to a log."""
+    try:
+        return _connect_by(f"{path.absolute().as_uri()}?mode=ro", path)
+    except sqlite3.OperationalError:
+        return _connect_by(f"{path.absolute().as_uri()}?immutable=1", path)
+
+
+def _connect_by(uri: str, path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA query_only = 1")
+        _check_version(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _check_or_create(db: sqlite3.Connection, path: Path) -> None:
+    db.execute("BEGIN IMMEDIATE")  # two processes may come first at the same time
+    try:
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            for statement in _SCHEMA.split(";\n"):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        _check_version(db, path)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # a full disk has ended it already
+            db.execute("ROLLBACK")
+        raise
+
+
+def _check_version(db: sqlite3.Connection, path: Path) -> None:
+    [(application,)] = db.execute("PRAGMA application_id").fetchall()
+    [(version,)] = db.execute("PRAGMA user_version").fetchall()
+    if not application and not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        raise StoreError(f"{path}: holds nothing yet, and cannot be written; choose another folder by --cache-dir")
+    if application != APPLICATION_ID:
+        raise StoreError(f"{path}: another program's database; move it away, or choose another folder by --cache-dir")
+    if version < SCHEMA_VERSION:
+        raise DamagedStore(f"{path}: written by an older meaning-lsp (format {version})")
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path}: written by a newer meaning-lsp (format {version}, this one knows {SCHEMA_VERSION});"
+            " upgrade, or choose another folder by --cache-dir"
+        )
