@@ -8,24 +8,33 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__
 from .settings import SettingError, Settings, user_path
+from .terminal import (
+    PROGRAM,
+    Failure,
+    Interrupt,
+    ProgressBar,
+    as_json,
+    as_text,
+    close_output,
+    complain,
+    hold_standard_streams,
+    print_line,
+)
 
 if TYPE_CHECKING:
     from .embed.bundle import Bundle
     from .index.index import Index
-    from .search.answer import Answer, Hit, Query
+    from .search.answer import Answer, Query
     from .search.searcher import Searcher
-
-PROGRAM = "meaning-lsp"
 
 PATIENCE = 60.0
 """Seconds that a command waits while another process updates the index, before it goes on with what is there."""
@@ -40,14 +49,10 @@ class UsageError(Exception):
     """The command was called wrongly: exit status 2."""
 
 
-class Failure(Exception):
-    """The command could not do what it should: exit status 1."""
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    _hold_standard_streams()
-    interrupt = _Interrupt()
+    hold_standard_streams()
+    interrupt = Interrupt()
     try:
         options = _parsed(arguments)
         if options.run is not _serve:  # which has its own ways to end
@@ -55,10 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
     except KeyboardInterrupt:
-        return _complain(INTERRUPTED, 130)
+        return complain(INTERRUPTED, 130)
     except Exception as error:
         if interrupt.came:  # an import that Ctrl-C breaks off makes another error of it
-            return _complain(INTERRUPTED, 130)
+            return complain(INTERRUPTED, 130)
         return _explain(error)
     finally:
         interrupt.forget()
@@ -67,65 +72,15 @@ def main(arguments: list[str] | None = None) -> int:
 def _explain(error: Exception) -> int:
     """Tell what the user can do something about; anything else is a fault of ours, and raised again."""
     if isinstance(error, BrokenPipeError):
-        _close_output()  # the reader (`| head`) has seen enough
+        close_output()  # the reader (`| head`) has seen enough
         return 0
     if isinstance(error, (UsageError, SettingError)):
-        return _complain(str(error), 2)
+        return complain(str(error), 2)
     if isinstance(error, Failure):
-        return _complain(str(error), 1)
+        return complain(str(error), 1)
     if isinstance(error, OSError):  # what nothing below had a better word for
-        return _complain(f"{error.filename or 'the system'}: {error.strerror or error}", 1)
+        return complain(f"{error.filename or 'the system'}: {error.strerror or error}", 1)
     raise error
-
-
-class _Interrupt:
-    """Ctrl-C, which counts once: a second one could only disturb the tidying up, which is short."""
-
-    def __init__(self) -> None:
-        self.came = False
-        self._before: Any = None
-
-    def listen(self) -> None:
-        """From now on; does nothing in another than the main thread, which alone has signals."""
-        with suppress(ValueError):
-            self._before = signal.signal(signal.SIGINT, self._hear)
-
-    def _hear(self, *_: object) -> None:
-        self.came = True
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    def forget(self) -> None:
-        """As it was before, unless one came: the process is about to end."""
-        if self._before is not None and not self.came:
-            signal.signal(signal.SIGINT, self._before)
-
-
-def _hold_standard_streams() -> None:
-    """Open what a caller closed (`<&-`, `>&-`, `2>&-`).
-
-    The next file to be opened would take over its number, and with it what a library prints. Input is empty then,
-    errors go nowhere, and output fails: who asked for it should learn that there is none.
-    """
-    for number, (name, access) in enumerate((("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
-        try:
-            os.fstat(number)
-        except OSError:
-            opened = os.open(os.devnull, access)  # the least free number, which is this one
-            os.set_inheritable(opened, True)
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
-
-
-def _close_output() -> None:
-    """Nothing more is written, not even what is buffered, by the interpreter's end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _complain(message: str, status: int) -> int:
-    with suppress(OSError):  # Nobody can be told that nobody can be told.
-        print(f"{PROGRAM}: {_shown(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
-    return status
 
 
 # -- what can be typed
@@ -244,13 +199,13 @@ def _answer_all(searcher: Searcher, queries: Iterator[str], options: argparse.Na
             answer = _answer(searcher, _query(text, options), options)
         except (UsageError, QueryError) as error:
             # Only in a batch: a line that is no query must not take the others with it.
-            _print(json.dumps({"query": text, "error": str(error)}, ensure_ascii=False))
+            print_line(json.dumps({"query": text, "error": str(error)}, ensure_ascii=False))
             status = 1
             continue
         if options.json or options.batch is not None:
-            _print(json.dumps(_as_json(text, answer), ensure_ascii=False))
+            print_line(json.dumps(as_json(text, answer), ensure_ascii=False))
         else:
-            _print(_as_text(answer))
+            print_line(as_text(answer))
     return status
 
 
@@ -280,33 +235,33 @@ def _update_for_search(index: Index) -> None:
     from .index.database import StoreError
 
     try:
-        report = index.update(_Bar(), workers=_workers(), patience=PATIENCE)
+        report = index.update(ProgressBar(), workers=_workers(), patience=PATIENCE)
     except StoreError as error:
         if not index.status().files:
             raise
-        _complain(f"{error}; searching the index as it is", 0)
+        complain(f"{error}; searching the index as it is", 0)
         return
     _tell_problems(index)
     if report.pending:
-        _complain(f"another process updates the index; {report.pending} changed files are not in it yet", 0)
+        complain(f"another process updates the index; {report.pending} changed files are not in it yet", 0)
 
 
 def _tell_problems(index: Index) -> None:
     """One line, however much was wrong: the last trouble, and how many there are beside it."""
     if problems := index.status().problems:
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
-        _complain(f"{problems[-1]}{more}", 0)
+        complain(f"{problems[-1]}{more}", 0)
 
 
 def _index(options: argparse.Namespace) -> int:
     root = _folder(options.path)
     with _told_errors(), closing(_open(root, options)) as index:
-        report = index.update(_Bar(), workers=_workers(), patience=PATIENCE)
+        report = index.update(ProgressBar(), workers=_workers(), patience=PATIENCE)
         _tell_problems(index)
         if options.json:
-            _print(json.dumps(asdict(report)))
+            print_line(json.dumps(asdict(report)))
         else:
-            _print(
+            print_line(
                 f"{report.files} files, {report.units} units; {report.embedded} embedded, {report.reused} reused,"
                 f" {report.removed} files removed in {report.seconds:.1f} s"
                 + (f"; {report.pending} files are left to another process" if report.pending else "")
@@ -319,10 +274,10 @@ def _status(options: argparse.Namespace) -> int:
     with _told_errors(), closing(_open(root, options)) as index:
         status = asdict(index.status())
         if options.json:
-            _print(json.dumps(status, ensure_ascii=False))
+            print_line(json.dumps(status, ensure_ascii=False))
         else:
             for name, value in status.items():
-                _print(f"{name:9} {'; '.join(value) or 'none' if name == 'problems' else value}")
+                print_line(f"{name:9} {'; '.join(value) or 'none' if name == 'problems' else value}")
     return 0
 
 
@@ -378,72 +333,6 @@ class _told_errors:  # noqa: N801  (a context manager that reads like a function
 
 def _workers() -> int:
     return min(os.cpu_count() or 1, MAX_WORKERS)
-
-
-class _Bar:
-    """Progress on stderr while it is a terminal; gone when it is done."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def __call__(self, done: int, total: int) -> None:
-        if self._shown:
-            filled = 30 * done // total
-            line = f"\rindexing {'█' * filled}{'░' * (30 - filled)} {done}/{total} files"
-            sys.stderr.write("\r\x1b[K" if done == total else line)
-            sys.stderr.flush()
-
-
-def _print(text: str) -> None:
-    # A path or a name may hold what the terminal's encoding has not.
-    try:
-        sys.stdout.buffer.write((text + "\n").encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        _close_output()
-        raise Failure(f"cannot write the answer ({error.strerror})") from None
-
-
-def _as_json(query: str, answer: Answer) -> dict[str, Any]:
-    return {
-        "query": query,
-        "model": answer.model,
-        "took_ms": answer.took_ms,
-        "indexed": answer.indexed,
-        "pending": answer.pending,
-        "hits": [_hit_as_json(hit) for hit in answer.hits],
-    }
-
-
-def _hit_as_json(hit: Hit) -> dict[str, Any]:
-    return {
-        "path": hit.path,
-        "start_line": hit.start_line + 1,
-        "end_line": hit.end_line + 1,
-        "name": hit.name,
-        "container": hit.container,
-        "kind": hit.kind,
-        "language": hit.language,
-        "score": hit.score,
-        "preview": hit.preview,
-    }
-
-
-def _as_text(answer: Answer) -> str:
-    if not answer.hits:
-        return "nothing found" + ("" if answer.indexed else ": the index is empty")
-    return "\n".join(
-        f"{_shown(hit.path)}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} "
-        f"{_shown(f'{hit.container}.' if hit.container else '')}{_shown(hit.name)}\n    {_shown(hit.preview[:120])}"
-        for hit in answer.hits
-    )
-
-
-def _shown(text: str) -> str:
-    """Text of the workspace for a terminal, which would obey a control character, or break the line."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 if __name__ == "__main__":

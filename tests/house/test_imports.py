@@ -20,6 +20,7 @@ BELOW: dict[str, frozenset[str]] = {
     "embed": frozenset({"settings"}),
     "index": frozenset({"workspace", "parse", "embed", "settings"}),
     "search": frozenset({"index", "workspace", "parse", "embed", "settings"}),
+    "terminal": frozenset({"search"}),
     "lsp": frozenset({"search", "index", "workspace", "parse", "embed", "settings"}),
 }
 """A part of the server -> the parts that it may import. `__main__` may import every one, and none imports it."""
