@@ -61,13 +61,15 @@ def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> Prepare
     digest = _hash(data)
     if digest == known_digest:
         return None
-    language, skipped, units = _units(found.path, data)
+    language, skipped, units = units_of(found.path, data)
     path_text = path_embeddable(found.path)
+    path_stems = indexed(path_text.text)
+    keys = [unit_key(unit, language) for unit in units]
     return PreparedFile(
         FileState(found.path, stamp, digest, language, skipped, path_text.key),
         path_text,
-        tuple(_row(unit, language, found.path) for unit in units),
-        tuple(Embeddable(unit_key(unit, language), unit.text, unit.breaks) for unit in units),
+        tuple(_row(unit, key, path_stems) for unit, key in zip(units, keys, strict=True)),
+        tuple(Embeddable(key, unit.text, unit.breaks) for unit, key in zip(units, keys, strict=True)),
     )
 
 
@@ -83,7 +85,8 @@ def passed_over(root: Path, found: FoundFile, reason: str) -> PreparedFile | Unr
     return PreparedFile(state, path_text, (), ())
 
 
-def _units(path: str, data: bytes) -> tuple[str, str, list[Unit]]:
+def units_of(path: str, data: bytes) -> tuple[str, str, list[Unit]]:
+    """A file's language, why it has no units (or an empty text), and its units."""
     if reason := content_reason(data, path):
         return TEXT_LANGUAGE, reason, []
     try:
@@ -112,9 +115,9 @@ def path_words(path: str) -> str:
     return " ".join(PurePosixPath(path).with_suffix("").parts)
 
 
-def _row(unit: Unit, language: str, path: str) -> UnitRow:
+def _row(unit: Unit, key: bytes, path_stems: str) -> UnitRow:
     return UnitRow(
-        unit_key(unit, language),
+        key,
         unit.name,
         unit.container,
         unit.kind,
@@ -127,7 +130,7 @@ def _row(unit: Unit, language: str, path: str) -> UnitRow:
             indexed(unit.name),
             indexed(unit.container),
             indexed(unit.doc),
-            indexed(path_words(path)),
+            path_stems,
             indexed(unit.text),
         ),
     )

@@ -188,11 +188,6 @@ class Store:
                 with contextlib.suppress(sqlite3.DatabaseError):  # what was read was read
                     self._db.execute("COMMIT")
 
-    def version(self) -> tuple[int, int]:
-        """Changes whenever this database was changed, by this connection or another one."""
-        with self.lock, self._told("read"):
-            return self._db.execute("PRAGMA data_version").fetchone()[0], self._db.total_changes
-
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Raises StoreError; DamagedStore where the file is at fault."""
         with self.lock, self._told("read"):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from ..index.prepare import TEXT_LANGUAGE, unit_key
+from ..index.prepare import unit_key, units_of
 from ..index.stamp import stat_stamp
-from ..parse import NotText, Unit, decode, language_of, parse, settled
+from ..parse import Unit
 from ..workspace.read import read_regular
 from .answer import Hit
 from .candidates import Candidate
@@ -66,12 +66,10 @@ class Presenter:
         try:
             if stat_stamp(file.lstat()) == self._stamps.get(path):
                 return None
-            text = decode(read_regular(file))
-        except (OSError, NotText):
+            language, _, units = units_of(path, read_regular(file))
+        except OSError:
             return {}
-        language = settled(language_of(path, text[:200].split("\n", 1)[0]), text)
-        name = language.name if language else TEXT_LANGUAGE
-        units: dict[bytes, list[Unit]] = {}
-        for unit in parse(text, language, PurePosixPath(path).stem):
-            units.setdefault(unit_key(unit, name), []).append(unit)
-        return units
+        by_key: dict[bytes, list[Unit]] = {}
+        for unit in units:
+            by_key.setdefault(unit_key(unit, language), []).append(unit)
+        return by_key
