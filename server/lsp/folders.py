@@ -92,6 +92,8 @@ class Folder:
         """Files of the update that runs."""
         self.retired = False
         """Whether the folder left the workspace, or its settings changed."""
+        self.watched = False
+        """Whether changes are seen from now on. An update that begins before would have to be done again."""
         self.watch: Mode = "watching"
         self.unwatched: str | None = None
         """Why not all changes of its files are seen as they happen."""
@@ -183,6 +185,7 @@ class Folders:
         """Have the folder updated now, and whenever its files change."""
 
         def changed(_: ChangeSet) -> None:
+            folder.watched = True
             if not folder.retired:
                 self.update(folder)
 
@@ -250,10 +253,9 @@ class Folders:
                 for folder in [folder for folder, due in self._retries.items() if due <= now]:
                     del self._retries[folder]
                     self._jobs.setdefault(folder, [self._background(folder)])
-                if self._jobs:
-                    folder = next(iter(self._jobs))
-                    self._retries.pop(folder, None)
-                    return folder, self._jobs.pop(folder)
+                if first := next((folder for folder in self._jobs if folder.watched or folder.retired), None):
+                    self._retries.pop(first, None)
+                    return first, self._jobs.pop(first)
                 self._stirred.wait(min(self._retries.values()) - now if self._retries else None)
         return None
 

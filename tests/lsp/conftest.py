@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from server.lsp import folders
 from server.settings import Settings
-from server.workspace.watch import EVERYTHING, ChangeSet
 from tests.embed.tiny import write_bundle
 
 UPLOADS = '''\
@@ -40,19 +37,3 @@ def workspace(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "uploads.py").write_text(UPLOADS)
     return folder
-
-
-class StillWatcher:
-    """Says at once that all is to be looked at, and never anything again."""
-
-    def __init__(self, root: Path, settings: Settings, on_change: Callable[[ChangeSet], None], on_mode: object) -> None:
-        on_change(EVERYTHING)
-
-    def close(self, patience: float) -> None:
-        """There is nothing to end."""
-
-
-@pytest.fixture
-def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the first update of a folder there are none but those that are asked for."""
-    monkeypatch.setattr(folders, "Watcher", StillWatcher)

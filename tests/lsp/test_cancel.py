@@ -42,7 +42,7 @@ class SlowUpdate:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch, unwatched: None) -> Iterator[SlowUpdate]:
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowUpdate]:
     update = SlowUpdate()
     monkeypatch.setattr(Index, "update", lambda index, *a, **k: update(index, *a, **k))
     yield update

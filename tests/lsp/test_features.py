@@ -233,7 +233,6 @@ async def test_the_index_follows_saved_and_changed_files(settings: Settings, wor
         assert "w8" not in await peer.names("w8")
 
 
-@pytest.mark.usefixtures("unwatched")
 @story
 async def test_changes_that_cannot_matter_start_nothing(settings: Settings, workspace: Path) -> None:
     async with peer_of(settings) as peer:
