@@ -30,8 +30,9 @@ CREATE INDEX units_key ON units (key);
 CREATE INDEX units_name ON units (name COLLATE NOCASE);
 CREATE VIRTUAL TABLE words USING fts5 (name, container, doc, path, body, tokenize = 'unicode61 remove_diacritics 0');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
-CREATE TABLE embeddings (model TEXT NOT NULL, key BLOB NOT NULL, vectors BLOB NOT NULL, PRIMARY KEY (model, key))
-    WITHOUT ROWID;
+CREATE TABLE embeddings (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, key BLOB NOT NULL, vectors BLOB NOT NULL,
+    UNIQUE (model, key));
 """
 
 

@@ -32,6 +32,9 @@ BATCH_UNITS = 2_000
 OPEN_PATIENCE = 5.0
 """Seconds that an index waits to be opened while another process may be mending it."""
 
+SPARE_EMBEDDINGS = 50_000
+"""Embeddings that are kept though nothing uses them now: 25 MB at 256 numbers each."""
+
 KEPT_PROBLEMS = 20
 """Troubles that `status` remembers."""
 
@@ -206,7 +209,7 @@ class Index:
             embedded += self._write(batch, plan, total - done)
             progress(done, total)
         if done == total:
-            self._settle()
+            self._settle(embedded)
         return embedded, len(plan.removed)
 
     def _write(self, batch: Sequence[Outcome], plan: _Plan, pending: int) -> int:
@@ -241,11 +244,14 @@ class Index:
         vectors = self.embedder.embed_code([(text.text, text.breaks) for text in wanted.values()])
         return dict(zip(wanted, vectors, strict=True))
 
-    def _settle(self) -> None:
-        """The tree is taken up in whole: say so, and let the vectors follow."""
+    def _settle(self, embedded: int) -> None:
+        """The tree is taken up in whole: say so, drop what is too old, and let the vectors follow."""
         if self.pending():  # left by an update that was killed, of files that are gone since
             with self.store.transaction():
                 self.store.set_meta("pending", "0")
+        if embedded:
+            with self.store.transaction():
+                self.store.drop_embeddings(SPARE_EMBEDDINGS)
         try:
             self.vectors.compact()
         except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError

@@ -290,8 +290,25 @@ class Store:
     def put_embedding(self, model: str, key: bytes, vectors: npt.NDArray[np.float32]) -> None:
         """Remember a text's vectors [parts, dim], as float16. Inside of `transaction`."""
         self._db.execute(
-            "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", (model, key, vectors.astype(np.float16).tobytes())
+            "INSERT OR REPLACE INTO embeddings (model, key, vectors) VALUES (?, ?, ?)",
+            (model, key, vectors.astype(np.float16).tobytes()),
         )
+
+    def drop_embeddings(self, spare: int) -> int:
+        """Drop the oldest embeddings that no unit and no file uses, but for `spare` of them; returns how many.
+
+        Inside of `transaction`. Those that are kept make a reverted edit, or a branch that comes back, cost nothing.
+        """
+        [(most,)] = self.rows("SELECT (SELECT count(*) FROM embeddings) - (SELECT count(DISTINCT key) FROM units)")
+        if most <= spare:  # more cannot be unused, so there is no need to look at each
+            return 0
+        unused = self.rows(
+            "SELECT id FROM embeddings e WHERE NOT EXISTS (SELECT 1 FROM units u WHERE u.key = e.key)"
+            " AND key NOT IN (SELECT path_key FROM files) ORDER BY id DESC LIMIT -1 OFFSET ?",
+            (spare,),
+        )
+        self._db.executemany("DELETE FROM embeddings WHERE id = ?", unused)
+        return len(unused)
 
     def stale_files(self, model: str) -> set[str]:
         """Paths of files that have a unit (or a path) without an embedding of `model`."""

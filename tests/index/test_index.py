@@ -81,6 +81,24 @@ def test_a_reverted_edit_embeds_nothing(root: Path, open_index: Open) -> None:
     assert index.update().embedded == 0
 
 
+def test_unused_embeddings_are_bounded_and_the_oldest_go_first(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.index.index.SPARE_EMBEDDINGS", 3)
+    write(root, "b.py", function("kept", 30))
+    index = open_index()
+    for word in range(10):
+        write(root, "a.py", function("one", word))
+        index.update()
+    [(count,)] = index.store.rows("SELECT count(*) FROM embeddings")
+    assert count == 2 + 2 + 3  # units, paths, spare
+    write(root, "a.py", function("one", 8))
+    assert index.update().embedded == 0
+    write(root, "a.py", function("one", 0))
+    assert index.update().embedded == 1
+    assert neighbours(index).keys() == {"a.py:one", "b.py:kept"}
+
+
 def test_an_edit_that_keeps_size_and_time_is_seen(root: Path, open_index: Open) -> None:
     write(root, "a.py", function("one", 1))
     index = open_index()
