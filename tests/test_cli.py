@@ -369,6 +369,17 @@ def test_without_onnxruntime_the_missing_extra_is_named(root: Path, cache: Path)
     assert "meaning-lsp[cpu]" in one_line(done.stderr)
 
 
+def test_nothing_is_kept_or_sent_for_the_makers_of_a_library(root: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = ("HOME", "XDG_CACHE_HOME", "MEANING_CACHE_DIR", "ORT_DISABLE_TELEMETRY")
+    environment = {name: value for name, value in os.environ.items() if name not in kept}
+    words = [sys.executable, "-m", "server", "search", "cron", root]
+    subprocess.run(words, env={**environment, "HOME": str(home)}, check=True, capture_output=True)
+    assert {file.name for file in home.rglob("*") if file.is_file()} >= {DATABASE}
+    assert [folder.name for folder in (home / ".cache").iterdir()] == ["meaning-lsp"]
+
+
 def test_a_closed_pipe_is_no_failure(root: Path, cache: Path, tmp_path: Path) -> None:
     (tmp_path / "queries").write_text("cron\n" * 500)
     process = _started("search", "--batch", tmp_path / "queries", root)

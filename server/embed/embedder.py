@@ -245,6 +245,9 @@ def _session(bundle: Bundle, path: str, threads: int) -> Any:
 
 
 def _runtime() -> Any:
+    # onnxruntime would queue events about this machine and send them to its maker. Only this variable, set before the
+    # import, keeps it from it: `disable_telemetry_events` comes when the first event is written.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     try:
         import onnxruntime
     except ImportError:
@@ -252,7 +255,6 @@ def _runtime() -> Any:
             'onnxruntime is not installed; run `pip install "meaning-lsp[cpu]"`, or `[gpu]` for an NVIDIA card'
         ) from None
     onnxruntime.set_default_logger_severity(_ERRORS_ONLY)
-    onnxruntime.disable_telemetry_events()
     return onnxruntime
 
 
