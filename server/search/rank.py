@@ -17,13 +17,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .answer import Query
 from .candidates import Candidate
 from .features import FEATURES, Matrix
 
 Scores = npt.NDArray[np.float32]
 
 WEIGHTS_FILE = Path(__file__).parent / "ranking.json"
+
+_SHAPE = [FEATURES.index(name) for name in ("type_kind", "module_kind", "text_kind", "size")]
+"""Signals of a unit's shape. (A namespace has none but its members', so it stands behind them.)"""
 
 _SYMBOL = re.compile(r"[\w.$:#/~<>-]+(\(\))?$")
 
@@ -51,9 +53,23 @@ class Ranking:
         )
         return cls(sentence, symbol, values["files"]["repeat"])
 
-    def scores(self, query: Query, features: Matrix) -> Scores:
-        """The score of each row of the features [candidates]."""
-        return features @ (self.symbol if is_symbol(query.text) else self.sentence)
+    def scores(self, symbol: bool, candidates: Sequence[Candidate], features: Matrix) -> Scores:
+        """The score of each candidate, whose signals are a row of `features`; `symbol` says which sort the query is.
+
+        The weights tell best which file answers. Which of its units does is told by what the unit says, not by how
+        large it is or what kind: so the units of a file exchange their scores until the best answer has the best one.
+        """
+        weights = self.symbol if symbol else self.sentence
+        scores = features @ weights
+        own = scores - features[:, _SHAPE] @ weights[_SHAPE]
+        units: dict[str, list[int]] = defaultdict(list)
+        for place, c in enumerate(candidates):
+            units[c.path].append(place)
+        for places in units.values():
+            if len(places) > 1:
+                by_own = sorted(places, key=lambda place: (candidates[place].kind == "namespace", -own[place]))
+                scores[by_own] = np.sort(scores[places])[::-1]
+        return scores
 
 
 def is_symbol(text: str) -> bool:

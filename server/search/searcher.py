@@ -14,7 +14,7 @@ from .candidates import Candidate, Terms, gather, terms_of
 from .features import feature_matrix
 from .filters import allowed_units
 from .present import Presenter
-from .rank import Ranking, Scores, order
+from .rank import Ranking, Scores, is_symbol, order
 
 SPARE = 10
 """Candidates ranked beyond the limit, in place of those that turn out to be gone from their file."""
@@ -38,18 +38,19 @@ class Searcher:
         start = time.perf_counter()
         vector = None if query.only == "lexical" else self.index.embedder.embed_queries([query.text])[0]
         candidates, scores = self.score(query, vector, cancelled)
-        return self._answer(start, candidates, scores, query.limit)
+        return self._answer(start, candidates, scores, query.limit, self._ranking.repeat)
 
     def similar(self, path: str, line: int, limit: int) -> Answer:
         """Units that do what the unit at a line (from 0) of a file does, itself left out; empty if none is there."""
         start = time.perf_counter()
         found = self._unit_at(path, line)
         if found is None:
-            return self._answer(start, [], np.empty(0, np.float32), limit)
+            return self._answer(start, [], np.empty(0, np.float32), limit, repeat=0)
         unit, vector = found
         self.index.vectors.follow()
         candidates = [c for c in gather(self.index, NO_TERMS, vector, None, lexical=False) if c.unit != unit]
-        return self._answer(start, candidates, np.array([c.code_cosine for c in candidates], np.float32), limit)
+        scores = np.array([c.code_cosine for c in candidates], np.float32)
+        return self._answer(start, candidates, scores, limit, repeat=0)
 
     def score(
         self, query: Query, vector: Vectors | None, cancelled: Callable[[], bool] = lambda: False
@@ -68,7 +69,7 @@ class Searcher:
             return candidates, np.array([c.lexical for c in candidates], np.float32)
         if query.only == "dense":
             return candidates, np.array([c.dense for c in candidates], np.float32)
-        return candidates, self._ranking.scores(query, feature_matrix(candidates, terms))
+        return candidates, self._ranking.scores(is_symbol(query.text), candidates, feature_matrix(candidates, terms))
 
     def _unit_at(self, path: str, line: int) -> tuple[int, Vectors] | None:
         rows = self.index.store.rows(
@@ -84,8 +85,8 @@ class Searcher:
         mean = code.mean(axis=0)
         return unit, mean / max(float(np.linalg.norm(mean)), 1e-12)
 
-    def _answer(self, start: float, candidates: list[Candidate], scores: Scores, limit: int) -> Answer:
-        ranked = order(candidates, scores, self._ranking.repeat, limit + SPARE)
+    def _answer(self, start: float, candidates: list[Candidate], scores: Scores, limit: int, repeat: float) -> Answer:
+        ranked = order(candidates, scores, repeat, limit + SPARE)
         hits = self._hits(ranked)[:limit]
         return Answer(
             tuple(hits),

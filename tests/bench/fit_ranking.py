@@ -175,9 +175,9 @@ def _named(weights: Array) -> dict[str, float]:
 
 def ndcg(case: Case, ranking: Ranking) -> float:
     """NDCG@10 of one query, as score.py counts it: a target is met at the rank of its first hit."""
-    weights = ranking.symbol if case.symbol else ranking.sentence
+    scores = ranking.scores(case.symbol, case.candidates, case.features)
     place = {id(c): i for i, c in enumerate(case.candidates)}
-    ranked = order(case.candidates, case.features @ weights, ranking.repeat, 10)
+    ranked = order(case.candidates, scores, ranking.repeat, 10)
     seen: set[int] = set()
     gain = 0.0
     for rank, (candidate, _) in enumerate(ranked, 1):

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.search.answer import Query
 from server.search.candidates import Candidate
 from server.search.features import FEATURES
 from server.search.rank import Ranking, is_symbol, order
@@ -55,6 +54,7 @@ def test_the_order_hides_nothing_and_scores_fall(rows: list[tuple[str, float]], 
 
 def test_the_shipped_weights_name_known_signals_and_trust_the_model() -> None:
     ranking = Ranking.shipped()
+    one = [candidate("a")]
     dense = np.zeros((1, len(FEATURES)), np.float32)
     dense[0, [FEATURES.index(name) for name in ("dense", "dense_code", "file_dense", "file_dense_mean")]] = 1
-    assert ranking.scores(Query("how is it done"), dense)[0] > 0
+    assert ranking.scores(False, one, dense)[0] > 0
