@@ -32,7 +32,7 @@ from .terminal import (
 
 if TYPE_CHECKING:
     from .embed.bundle import Bundle
-    from .index.index import Index
+    from .index.index import Index, Status
     from .search.answer import Answer, Query
     from .search.searcher import Searcher
 
@@ -271,14 +271,29 @@ def _index(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     root = _folder(options.path)
-    with _told_errors(), closing(_open(root, options)) as index:
-        status = asdict(index.status())
+    with _told_errors():
+        status = asdict(_status_of(root, options))
         if options.json:
             print_line(json.dumps(status, ensure_ascii=False))
         else:
             for name, value in status.items():
                 print_line(f"{name:9} {'; '.join(value) or 'none' if name == 'problems' else value}")
     return 0
+
+
+def _status_of(root: Path, options: argparse.Namespace) -> Status:
+    """The status of the folder's index; looking makes none."""
+    from .index.database import DATABASE
+    from .index.folder import index_folder
+    from .index.index import Status
+
+    settings = _settings(options)
+    folder = index_folder(settings.cache_dir.absolute(), root)
+    if not (folder / DATABASE).exists():
+        nothing = f"no index yet: run `{PROGRAM} index {root}`, or search"
+        return Status(str(root), str(folder), 0, 0, 0, _bundle(settings.model).id, (nothing,))
+    with closing(_open(root, options)) as index:
+        return index.status()
 
 
 # -- shared by commands
@@ -300,9 +315,13 @@ def _folder(path: str) -> Path:
 def _open(root: Path, options: argparse.Namespace) -> Index:
     from .index.index import Index
 
-    given = {"cache_dir": options.cache_dir and user_path(options.cache_dir), "model": options.model}
-    settings = Settings(**{name: value for name, value in given.items() if value is not None})
+    settings = _settings(options)
     return Index.open(root, _bundle(settings.model), settings)
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    given = {"cache_dir": options.cache_dir and user_path(options.cache_dir), "model": options.model}
+    return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
 def _bundle(model: str) -> Bundle:

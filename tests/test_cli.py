@@ -152,6 +152,14 @@ def test_status_tells_what_is_there(run: Run, root: Path) -> None:
     assert status["root"] == str(root)
 
 
+def test_status_of_a_folder_without_an_index_says_so_and_makes_none(run: Run, root: Path, cache: Path) -> None:
+    status, out, err = run("status", "--json", root)
+    assert (status, err) == (0, "")
+    assert json.loads(out)["files"] == 0
+    assert "no index yet" in json.loads(out)["problems"][0]
+    assert not list(cache.rglob(DATABASE))
+
+
 def test_no_index_searches_what_is_there(run: Run, root: Path) -> None:
     status, out, err = run("search", "--no-index", "cron", root)
     assert (status, out) == (1, "")
@@ -374,7 +382,7 @@ def test_nothing_is_kept_or_sent_for_the_makers_of_a_library(root: Path, tmp_pat
     home.mkdir()
     kept = ("HOME", "XDG_CACHE_HOME", "MEANING_CACHE_DIR", "ORT_DISABLE_TELEMETRY")
     environment = {name: value for name, value in os.environ.items() if name not in kept}
-    words = [sys.executable, "-m", "server", "search", "cron", root]
+    words = [sys.executable, "-m", "server", "search", "cron", str(root)]
     subprocess.run(words, env={**environment, "HOME": str(home)}, check=True, capture_output=True)
     assert {file.name for file in home.rglob("*") if file.is_file()} >= {DATABASE}
     assert [folder.name for folder in (home / ".cache").iterdir()] == ["meaning-lsp"]
