@@ -44,7 +44,8 @@ def parse_query(
         typed[name] += [part for part in value.strip('"').split(",") if part]
     rest = " ".join(_FILTER.sub(" ", text[:MAX_QUERY]).split())
     if not rest:
-        raise QueryError("the query is empty: say in words what the code does, or name a symbol")
+        beside = " but for its filters" if any(typed.values()) else ""
+        raise QueryError(f"the query is empty{beside}: say in words what the code does, or name a symbol")
     if not 1 <= limit <= MAX_LIMIT:
         raise QueryError(f"limit {limit}: not a number from 1 to {MAX_LIMIT}")
     return Query(
