@@ -23,6 +23,12 @@ _C_CLASS_MACRO = re.compile(
 _C_TRAILING_MACRO = re.compile(
     rb"(\)(?:\s*(?:const|noexcept|override|final)\b)*)((?:\s+[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:\([^()]*\))?)+)(?=\s*[{;])"
 )
+_C_LEADING_MACRO = re.compile(
+    rb"^([ \t]*)((?:[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:\([^()\n]*\))?[ \t]+)+)"
+    rb"(?=(?:[a-z_][\w:<>]*[ \t*&]+)+\w+::[\w:~]+\(|([A-Za-z_]\w*)\()",
+    re.M,
+)
+_C_CLASS = re.compile(rb"\b(?:class|struct)[ \t]+(?:[A-Z][A-Z0-9_]+[ \t]+)?([A-Za-z_]\w*)")
 _C_NULLABILITY = re.compile(rb"\b(?:_N|absl_n)(?:onnull|ullable|ull_unspecified|ullability_unknown)\b")
 
 _BATS_TEST = re.compile(rb"^([ \t]*@test[ \t][^\n]*?[^ \t\n])[ \t]([ \t]*\{)(?=[ \t]*(?:#[^\n]*)?$)", re.M)
@@ -53,13 +59,20 @@ def without_long_lines(source: bytes) -> bytes:
 
 def c(source: bytes) -> bytes:
     """Macros that stand where a statement could begin (`FOO_NAMESPACE_BEGIN`, `DEFINE_FLAG(…);`), between `class` and
-    its name, after a function's parameters, or for a pointer's nullability: unexpanded they make errors of what
-    follows."""
+    its name, before a constructor or a method's type, after a function's parameters, or for a pointer's nullability:
+    unexpanded they make errors of what follows."""
     source = one_branch(source)
     source = _C_NULLABILITY.sub(_blank, source)
     source = _C_LONE_MACRO.sub(_blank, source)
     source = _C_MACRO_CALL.sub(_blank, source)
     source = _C_TRAILING_MACRO.sub(_blank_after_first, source)
+    classes = frozenset(_C_CLASS.findall(source))
+
+    def without_leading_macro(match: Match[bytes]) -> bytes:
+        # Before a name alone it is the type, unless the name is a class's and the function its constructor.
+        return _blank_after_first(match) if match[3] is None or match[3] in classes else match[0]
+
+    source = _C_LEADING_MACRO.sub(without_leading_macro, source)
     return _C_CLASS_MACRO.sub(_blank_after_first, source)
 
 

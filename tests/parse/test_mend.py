@@ -97,3 +97,25 @@ def test_mending_a_hostile_line_takes_no_time(line: str) -> None:
         if language.mend:
             language.mend(line.encode())
     assert time.thread_time() - began < 2
+
+
+def test_a_cpp_constructor_may_stand_behind_a_macro() -> None:
+    text = (
+        "struct padding {\n  unsigned size;\n\n  FMT_CONSTEXPR padding(int digits, unsigned prefix)\n"
+        "      : size((prefix >> 24) + digits) {\n    if (digits) { size = 1; }\n  }\n};\n\n"
+        "void after() {\n  run();\n}\n"
+    )
+    assert named("a.cc", text) == [("struct", "padding"), ("constructor", "padding"), ("function", "after")]
+
+
+def test_a_macro_before_a_type_is_no_part_of_the_name() -> None:
+    text = "class Foo {\n  void func(int);\n};\n\nMY_NO_INLINE void Foo::func(int x) {\n  use(x);\n}\n"
+    units = parse(text, language_of("a.cc"), "x")
+    assert ("Foo", "func", "method") in [(unit.container, unit.name, unit.kind) for unit in units]
+
+
+@pytest.mark.parametrize("path", ["a.c", "a.cc"])
+def test_a_type_in_capitals_stays_a_type(path: str) -> None:
+    text = "UINT_PTR handle(int x) {\n  return lookup(x);\n}\n"
+    [unit] = parse(text, language_of(path), "x")
+    assert (unit.name, unit.signature) == ("handle", "UINT_PTR handle(int x)")
