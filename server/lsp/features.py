@@ -85,20 +85,30 @@ async def status(session: Session, _params: Any) -> StatusResult:
 
 
 async def reindex(session: Session, params: Any) -> ReindexResult:
-    """`meaning/reindex`: answers when the index equals the files again."""
+    """`meaning/reindex`: answers when the index equals the files again.
+
+    A folder that cannot be indexed costs the others nothing: it is left out, and its trouble stands in the status.
+    """
     wanted = ReindexParams.read(params)
     await session.ready()
     progress = session.work_progress("Indexing", wanted.work_done_token)
     result: ReindexResult = {"folders": []}
+    problems: list[Exception] = []
     try:
         for folder in _folders(session, wanted.workspace_folder):
             job = Job(progress, lambda: progress.cancelled)
             session.folders.update(folder, job)
-            with _as_response():
+            try:
                 report = await asyncio.wrap_future(job.done)
-            result["folders"].append({"uri": folder.uri, **asdict(report)})  # type: ignore[typeddict-item]
+            except EXPECTED as error:
+                problems.append(error)
+            else:
+                result["folders"].append({"uri": folder.uri, **asdict(report)})  # type: ignore[typeddict-item]
     finally:
         progress.end("done")
+    with _as_response():
+        if problems and not result["folders"]:
+            raise problems[0]
     return result
 
 

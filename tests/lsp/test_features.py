@@ -329,6 +329,19 @@ async def test_a_file_as_a_folder_is_told(settings: Settings, workspace: Path) -
 
 
 @story
+async def test_a_folder_that_is_not_there_keeps_no_other_from_being_indexed(
+    settings: Settings, workspace: Path, tmp_path: Path
+) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello(tmp_path / "gone", workspace)
+        [report] = (await peer.request("meaning/reindex"))["folders"]
+        assert (report["uri"], report["pending"]) == (workspace.as_uri(), 0)
+        gone, there = (await peer.request("meaning/status"))["folders"]
+    assert "no such folder" in gone["problem"]
+    assert there["problem"] is None
+
+
+@story
 async def test_partial_results_go_out_as_progress(settings: Settings, workspace: Path) -> None:
     async with peer_of(settings) as peer:
         await peer.hello(workspace)
