@@ -80,7 +80,7 @@ def _by_processes(root: Path, tasks: Sequence[Task], workers: int) -> Generator[
 def _result(root: Path, chunk: list[Task], future: Future[list[Outcome]]) -> list[Outcome]:
     try:
         return future.result()
-    except BrokenProcessPool:
+    except (BrokenProcessPool, MemoryError):
         return _prepare_apart(root, chunk)
 
 
@@ -91,7 +91,7 @@ def _prepare_apart(root: Path, chunk: list[Task]) -> list[Outcome]:
         pool.submit(os.getpid).result()
         try:
             return pool.submit(_prepare_chunk, root, chunk).result()
-        except BrokenProcessPool:
+        except (BrokenProcessPool, MemoryError):
             if len(chunk) == 1:
                 found = chunk[0][0]
                 return [(found, passed_over(root, found, "its parser crashed"))]
@@ -193,8 +193,13 @@ def _on_shift(work: Callable[..., Result], *arguments: Any) -> Result:
 
 
 def _start_worker(lease: Connection) -> None:
-    """A worker leaves Ctrl-C to its parent, gives way to everybody else, and ends with its pool or its parent."""
+    """A worker leaves Ctrl-C to its parent, gives way to everybody else, is held to WORKER_BYTES, and ends with its
+    pool or its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(ImportError, OSError, ValueError):  # not everywhere, or held to less already
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (WORKER_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     if hasattr(os, "nice"):
         os.nice(5)
     threading.Thread(target=_end_with, args=(lease, multiprocessing.parent_process()), daemon=True).start()

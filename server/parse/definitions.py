@@ -33,7 +33,7 @@ _SEPARATORS = re.compile(r"::|->|[:\\/#]")
 
 @dataclass(slots=True)
 class Definition:
-    """A definition as the tree has it. Lines count from 0, ends are inclusive; bytes are half-open."""
+    """A definition as the tree has it. Lines count from 0, ends are inclusive."""
 
     kind: str
     name: str
@@ -41,7 +41,6 @@ class Definition:
     first_line: int
     """Decorators included, comments above not."""
     last_line: int
-    first_byte: int
     last_byte: int
     selection: tuple[int, int, int]
     signature: str
@@ -191,7 +190,6 @@ def _definition(
         container=".".join(part for part in container if part),
         first_line=found.node.start_point[0],
         last_line=last_line(last, data, language),
-        first_byte=found.node.start_byte,
         last_byte=last.end_byte,
         selection=_selection(found, name, data),
         signature=_signature(found, declaring),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,9 +27,21 @@ def crashing(root: Path, chunk: list[Task]) -> list[Outcome]:
     return _real(root, chunk)
 
 
-def test_a_crash_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def hungry(root: Path, chunk: list[Task]) -> list[Outcome]:
+    """As a parser would that takes all memory there is."""
+    if any(found.path == "evil.py" for found, _ in chunk):
+        bytearray(2 * workers.WORKER_BYTES)
+    return _real(root, chunk)
+
+
+@pytest.mark.parametrize("parser", [crashing, hungry])
+def test_a_crash_costs_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parser: Callable[[Path, list[Task]], list[Outcome]]
+) -> None:
+    if parser is hungry and sys.platform != "linux":
+        pytest.skip("memory is bounded on Linux alone")
     monkeypatch.setattr(workers, "WORTH_PROCESSES", 1)
-    monkeypatch.setattr(workers, "_prepare_chunk", crashing)
+    monkeypatch.setattr(workers, "_prepare_chunk", parser)
     names = [f"a{i}.py" for i in range(5)] + ["evil.py"] + [f"b{i}.py" for i in range(5)]
     tasks = []
     for name in names:
