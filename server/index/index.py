@@ -18,6 +18,7 @@ from ..settings import Settings
 from ..workspace.discover import FoundFile, discover
 from .database import DamagedStore, StoreError
 from .folder import LOCK, index_folder, make_index_folder, set_aside
+from .memory import give_back
 from .prepare import Embeddable, PreparedFile, Unreadable
 from .report import IndexReport, Progress
 from .stamp import seen_stamp, stamp_of
@@ -256,6 +257,8 @@ class Index:
             self.vectors.compact()
         except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
             self._note(f"{self.folder}: the vectors stay in memory ({error})")
+        if embedded >= BATCH_UNITS:
+            give_back()
 
     def _report(self, start: float, embedded: int, removed: int, pending: int) -> IndexReport:
         totals = self.store.totals()

@@ -150,6 +150,7 @@ class VectorIndex:
         graph = self._new_graph()
         graph.add(_keys(ids), matrix, threads=self._threads)
         main = self._save(graph, int(ids[-1]) if len(ids) else 0)
+        del rows, matrix, graph  # as large as all that is kept; the file is opened memory-mapped
         with self._store.transaction():
             self._store.set_meta(self._meta_key, main.line())
         with self._lock:
