@@ -173,8 +173,24 @@ def did_change_workspace_folders(session: Session, _params: Any) -> None:
     session.take_folders()
 
 
+def did_open(session: Session, params: types.DidOpenTextDocumentParams) -> None:
+    """A document was opened."""
+    session.documents.opened(params)
+
+
+def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> None:
+    """A document was edited."""
+    session.documents.changed(params)
+
+
+def did_close(session: Session, params: types.DidCloseTextDocumentParams) -> None:
+    """A document was closed, saved or not."""
+    session.documents.closed(params)
+
+
 def did_save(session: Session, params: types.DidSaveTextDocumentParams) -> None:
     """A file was saved."""
+    session.documents.saved(params)
     _files_changed(session, [params.text_document.uri])
 
 
@@ -194,6 +210,9 @@ REQUESTS: Mapping[str, Callable[..., Any]] = {
     types.SHUTDOWN: shutdown,
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_workspace_folders,
+    types.TEXT_DOCUMENT_DID_OPEN: did_open,
+    types.TEXT_DOCUMENT_DID_CHANGE: did_change,
+    types.TEXT_DOCUMENT_DID_CLOSE: did_close,
     types.TEXT_DOCUMENT_DID_SAVE: did_save,
     types.WORKSPACE_DID_CHANGE_WATCHED_FILES: did_change_watched_files,
 }

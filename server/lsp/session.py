@@ -20,6 +20,8 @@ from .. import __version__
 from ..embed.bundle import Bundle, ModelError, resolve_model
 from ..index.report import IndexReport
 from ..settings import Settings, with_values
+from ..workspace.overlay import Overlay
+from .documents import Documents
 from .folders import EXPECTED, Folder, Folders, Job
 from .progress import WorkProgress, on_loop
 from .protocol import INDEX_CHANGED, FolderStatus, Token
@@ -47,6 +49,8 @@ class Session(LanguageServer):
         """`settings` hold where the client's say nothing."""
         super().__init__(NAME, __version__, protocol_cls=Wire, converter_factory=default_converter)
         self.loop = loop
+        self.overlay = Overlay()
+        self.documents = Documents(self.overlay)
         self.folders = Folders(settings, self._folder_changed, self._background_job)
         self._base = settings
         self._initial: Mapping[str, Any] = {}
@@ -65,6 +69,7 @@ class Session(LanguageServer):
 
     def greet(self, params: types.InitializeParams) -> None:
         """Remember what `initialize` says; the work begins with `initialized`."""
+        self.documents.encoding = self.workspace.position_encoding or self.documents.encoding
         self._initial = self._section(params.initialization_options, "initializationOptions")
         if params.workspace_folders is None:
             self._fallback_root = params.root_uri or self.workspace.root_uri

@@ -30,6 +30,15 @@ _LENGTH = re.compile(rb"content-length:[ \t]*(\d+)[ \t]*\r?\n", re.IGNORECASE)
 LONGEST_MESSAGE = 256 << 20
 """Bytes. A length beyond it is a broken header."""
 _LONGEST_LINE = 1 << 20
+_PYGLS_DOCUMENTS = (
+    types.TEXT_DOCUMENT_DID_OPEN,
+    types.TEXT_DOCUMENT_DID_CHANGE,
+    types.TEXT_DOCUMENT_DID_CLOSE,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+)
+"""What pygls would keep the documents by. documents.py does, which cuts lines and ranges as the protocol says."""
 
 
 @attrs.define
@@ -56,6 +65,8 @@ class Wire(LanguageServerProtocol):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        for method in _PYGLS_DOCUMENTS:
+            del self.fm.builtin_features[method]
         self.stopped = asyncio.Event()
         """Set by the notification `exit`, and by the end of the stream."""
 
