@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import threading
 from collections.abc import Generator, Iterator
@@ -25,11 +26,14 @@ from pygls.exceptions import (
 )
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
+from . import client_process
+
 _LENGTH = re.compile(rb"content-length:[ \t]*(\d+)[ \t]*\r?\n", re.IGNORECASE)
 """Found anywhere in a line: after a message whose header was broken, its body stands before the next header."""
 LONGEST_MESSAGE = 256 << 20
 """Bytes. A length beyond it is a broken header."""
 _LONGEST_LINE = 1 << 20
+_LARGEST_INTEGER = 2**31 - 1
 _PYGLS_DOCUMENTS = (
     types.TEXT_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_CHANGE,
@@ -39,6 +43,8 @@ _PYGLS_DOCUMENTS = (
     types.NOTEBOOK_DOCUMENT_DID_CLOSE,
 )
 """What pygls would keep the documents by. documents.py does, which cuts lines and ranges as the protocol says."""
+
+log = logging.getLogger(__name__)
 
 
 @attrs.define
@@ -68,7 +74,8 @@ class Wire(LanguageServerProtocol):
         for method in _PYGLS_DOCUMENTS:
             del self.fm.builtin_features[method]
         self.stopped = asyncio.Event()
-        """Set by the notification `exit`, and by the end of the stream."""
+        """Set by the notification `exit`, by the end of the stream, and by the end of the client's process."""
+        self._watch: asyncio.Task[None] | None = None
 
     @property
     def shut_down(self) -> bool:
@@ -133,6 +140,7 @@ class Wire(LanguageServerProtocol):
     def _structured(self, message: dict[str, Any]) -> Any:
         """The message as its type; JsonRpcInvalidParams names the field that is wrong."""
         method = message["method"]
+        _overlook(method, message.get("params"))
         plain = PlainRequest if "id" in message else PlainNotification
         try:
             return self._converter.structure(message, self.get_message_type(method) or plain)
@@ -149,11 +157,30 @@ class Wire(LanguageServerProtocol):
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
         """What pygls makes of us, and what it cannot know: clients may send these requests with a progress token."""
         result = yield from super().lsp_initialize(params)
+        if params.process_id is not None:
+            self._watch = asyncio.ensure_future(self._stop_with(params.process_id))
         able = result.capabilities
         for provider in (able.workspace_symbol_provider, able.execute_command_provider):
             if isinstance(provider, (types.WorkspaceSymbolOptions, types.ExecuteCommandOptions)):
                 provider.work_done_progress = True
         return result
+
+    async def _stop_with(self, client: int) -> None:
+        try:
+            await client_process.ended(client)
+        except ProcessLookupError as error:
+            log.info("the client's process is not watched: %s", error)
+        else:
+            log.info("the client's process has ended")
+            self.stopped.set()
+
+    async def run(self) -> None:
+        """Until the connection is over."""
+        try:
+            await self.stopped.wait()
+        finally:
+            if self._watch:
+                self._watch.cancel()
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     async def lsp_workspace__execute_command(  # type: ignore[override]  # pygls takes a coroutine as well
@@ -163,6 +190,24 @@ class Wire(LanguageServerProtocol):
         if (command := self.fm.commands.get(params.command)) is None:
             raise JsonRpcInvalidParams(f"{types.WORKSPACE_EXECUTE_COMMAND}: no command {params.command!r}")
         return await command(params)
+
+
+def _overlook(method: str, params: Any) -> None:
+    """Mend slips of clients that would cost the user a whole session, or a document."""
+    if not isinstance(params, dict):
+        return
+    if method == types.INITIALIZE:
+        client = params.get("processId")
+        if isinstance(client, bool) or not isinstance(client, int) or not 0 < client <= _LARGEST_INTEGER:
+            params["processId"] = None
+    elif method == types.TEXT_DOCUMENT_DID_OPEN and isinstance(params.get("textDocument"), dict):
+        params["textDocument"].update(languageId="", version=0)  # Nobody asks for them.
+    elif method == types.TEXT_DOCUMENT_DID_CHANGE and isinstance(params.get("textDocument"), dict):
+        params["textDocument"]["version"] = 0  # It was optional once.
+        changes = params.get("contentChanges")
+        for change in changes if isinstance(changes, list) else ():
+            if isinstance(change, dict) and change.get("range", change) is None:
+                del change["range"]
 
 
 async def pump(wire: Wire, stream: BinaryIO) -> None:
@@ -179,7 +224,7 @@ async def pump(wire: Wire, stream: BinaryIO) -> None:
 
     # A daemon, since nothing can wake it from a read when the process wants to end.
     threading.Thread(target=read, name="meaning-read", daemon=True).start()
-    await wire.stopped.wait()
+    await wire.run()
 
 
 def messages(stream: BinaryIO) -> Iterator[bytes]:

@@ -300,8 +300,10 @@ async def test_the_server_asks_for_edits_and_takes_them(settings: Settings, work
             "textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": ""}}
         )
         edit = {"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}, "text": "é"}
-        named = {"uri": uri, "version": 2}
-        peer.notify("textDocument/didChange", {"textDocument": named, "contentChanges": [edit, {"text": "x"}]})
+        named = {"uri": uri, "version": None}
+        peer.notify(
+            "textDocument/didChange", {"textDocument": named, "contentChanges": [edit, {"text": "x", "range": None}]}
+        )
         peer.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
         peer.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
         await peer.indexed()

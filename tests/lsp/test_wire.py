@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from server.lsp import client_process
+from server.lsp.server import serve
 from server.lsp.wire import LONGEST_MESSAGE, messages
 from server.settings import Settings
 
-from .peer import Peer, Refused, peer_of, story
+from .peer import PATIENCE, Peer, Refused, peer_of, story
 
 
 def bodies(data: bytes) -> list[bytes]:
@@ -199,3 +207,55 @@ async def test_a_token_that_is_none_is_refused(settings: Settings, token: str) -
         error = await refusal(peer, "workspace/symbol", {"query": "x", token: []})
         assert error.code == -32602
         assert token in error.message
+
+
+# -- the client's process
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that stands for the client's."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(params=["the system tells", "it is looked for"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to know of a process's end."""
+    if request.param == "it is looked for":
+        monkeypatch.delattr("os.pidfd_open", raising=False)
+        monkeypatch.setattr(client_process, "LOOK_SECONDS", 0.01)
+    elif not hasattr(os, "pidfd_open"):
+        pytest.skip("this system does not tell")
+
+
+@pytest.mark.usefixtures("way")
+@story
+async def test_the_server_ends_with_the_process_of_its_client(
+    settings: Settings, sleeper: subprocess.Popen[bytes]
+) -> None:
+    ours, its = socket.socketpair()
+    with its, its.makefile("rb") as reader, its.makefile("wb") as writer:
+        server = asyncio.create_task(serve(reader, writer, settings))
+        peer = Peer(*await asyncio.open_connection(sock=ours))
+        await peer.hello(processId=sleeper.pid)
+        await peer.request("meaning/status")
+        sleeper.kill()
+        sleeper.wait()
+        assert await asyncio.wait_for(server, PATIENCE) == 1
+        its.shutdown(socket.SHUT_RDWR)
+        await peer.close()
+
+
+GONE = 2**31 - 1
+"""More than any system gives to a process."""
+
+
+@pytest.mark.parametrize("client", [None, 0, -1, 1, GONE, 2**64, 1.5, True, "12", [], {}])
+@story
+async def test_a_process_that_cannot_be_watched_is_not(settings: Settings, client: object) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello(processId=client)
+        await peer.request("meaning/status")
