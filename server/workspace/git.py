@@ -1,9 +1,13 @@
-"""Where git keeps the ignore patterns that stand in no `.gitignore`. Reads files only; git itself need not be there."""
+"""Where git keeps the ignore patterns that stand in no `.gitignore`. Reads files only; git itself need not be there.
+
+Of git's configuration the user's and the repository's count. Files that they include do not, nor does the system's.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,22 +34,45 @@ def git_folder(top: Path) -> Path | None:
 
 def info_exclude(git: Path) -> Path:
     """The repository's own exclude file, which its worktrees share (there may be none)."""
-    with suppress(OSError):  # no such file: not a worktree
-        git = git / (git / "commondir").read_text("utf-8", "surrogateescape").strip()
-    return git / "info" / "exclude"
+    return _shared(git) / "info" / "exclude"
 
 
-def global_excludes() -> Path:
-    """The user's `core.excludesFile`, or the place where git looks without it (there may be none)."""
-    config_home = Path(os.environ.get("XDG_CONFIG_HOME") or _expanded("~/.config"))
+def repository_config(git: Path) -> Path:
+    """The repository's own configuration, which its worktrees share (there may be none)."""
+    return _shared(git) / "config"
+
+
+def user_configs() -> list[Path]:
+    """The user's own configuration, weakest first (there may be none)."""
     if chosen := os.environ.get("GIT_CONFIG_GLOBAL"):
-        configs = [Path(chosen)]
-    else:
-        configs = [_expanded("~/.gitconfig"), config_home / "git" / "config"]
-    for config in configs:
-        if value := _excludes_file(config):
-            return _expanded(value)
-    return config_home / "git" / "ignore"
+        return [Path(chosen)]
+    return [_config_home() / "git" / "config", _expanded("~/.gitconfig")]
+
+
+def excludes_file(top: Path, git: Path | None) -> Path:
+    """The exclude file in force in a working tree: `core.excludesFile`, or where git looks without it.
+
+    There may be none; an empty setting names no file on purpose. Outside of git, `git` is None.
+    """
+    own = [repository_config(git)] if git else []
+    chosen = stated_excludes_file([*user_configs(), *own], top)
+    return chosen or _config_home() / "git" / "ignore"
+
+
+def stated_excludes_file(configs: Iterable[Path], top: Path) -> Path | None:
+    """`core.excludesFile` of a working tree as the last of these files that has it states it."""
+    values = [value for config in configs if (value := _excludes_file(config)) is not None]
+    return top / _expanded(values[-1]) if values else None
+
+
+def _shared(git: Path) -> Path:
+    with suppress(OSError):  # no such file: not a worktree
+        return git / (git / "commondir").read_text("utf-8", "surrogateescape").strip()
+    return git
+
+
+def _config_home() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or _expanded("~/.config"))
 
 
 def _expanded(path: str) -> Path:
@@ -56,16 +83,36 @@ def _expanded(path: str) -> Path:
         return Path(path)
 
 
-def _excludes_file(config: Path) -> str:
-    """`core.excludesFile` as one config file gives it; empty if it does not. Includes are not followed."""
+_QUOTED = r'"(?:[^"\\\n]|\\(?:.|\n))*"'
+_CONFIG = re.compile(
+    rf"""
+      \[ [^\]"\n]* (?: {_QUOTED} )? \]
+    | (?P<name>[a-z][a-z0-9-]*) [^\S\n]* (?: = [^\S\n]* (?P<value> (?: [^"\\\n\#;] | \\(?:.|\n) | {_QUOTED} )* ) )?
+    | \s+
+    | .+
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""A section's heading, a setting, space, or the rest of a line: a comment, or what git refuses to read."""
+_IN_VALUE = re.compile(r'\\(.|\n)|"')
+_ESCAPED = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
+
+
+def _excludes_file(config: Path) -> str | None:
+    """`core.excludesFile` as one config file gives it; None if it does not."""
     try:
-        text = config.read_text("utf-8", "surrogateescape")
-    except OSError:
-        return ""
-    section, value = "", ""
-    for line in text.splitlines():
-        if heading := re.match(r"\s*\[\s*([^\]\s]+)[^\]]*\]", line):
-            section = heading[1].lower()
-        elif section == "core" and (setting := re.match(r'(?i)\s*excludesfile\s*=\s*"?([^"#;]*)', line)):
-            value = setting[1].strip()
-    return value
+        text = config.read_text("utf-8-sig", "surrogateescape")
+    except (OSError, ValueError):
+        return None
+    section, found = "", None
+    for token in _CONFIG.finditer(text):
+        if token[0].startswith("["):
+            section = token[0][1:-1].lower()
+        elif section == "core" and (token["name"] or "").lower() == "excludesfile":
+            found = _IN_VALUE.sub(_unescaped, (token["value"] or "").rstrip())
+    return found
+
+
+def _unescaped(part: re.Match[str]) -> str:
+    """What a quote or an escape in a value stands for."""
+    return _ESCAPED.get(part[1], part[1]) if part[1] else ""

@@ -10,6 +10,7 @@ The walk and the single question both go through `Folder`, so they cannot disagr
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -78,7 +79,7 @@ class Folder:
         inside = replace(self, place=place, path=f"{self.path}{name}/", prefix=f"{self.prefix}{name}/", signs=signs)
         if ".git" in names and (found := git.git_folder(place)):
             # A repository in the repository: git's patterns end at its border.
-            inside = replace(inside, git=_outside_the_tree(found, len(inside.prefix), on_problem))
+            inside = replace(inside, git=_outside_the_tree(place, found, len(inside.prefix), on_problem))
         return inside.with_files(names, on_problem)
 
     def with_files(self, names: Collection[str], on_problem: OnProblem) -> Folder:
@@ -167,7 +168,7 @@ def workspace_folder(root: Path, settings: Settings, names: Collection[str], on_
     """The folder at the top of the walk, in which `names` are. It is never left out itself: somebody asked for it."""
     root = root.absolute()
     folder = _below_repository(root, on_problem) or Folder(
-        root, "", "", git=_outside_the_tree(git.git_folder(root), 0, on_problem)
+        root, "", "", git=_outside_the_tree(root, git.git_folder(root), 0, on_problem)
     )
     setting = Patterns(settings.exclude)
     folder = replace(
@@ -185,7 +186,7 @@ def _below_repository(root: Path, on_problem: OnProblem) -> Folder | None:
     top = git.top_folder(root)
     if top is None or top == root:
         return None
-    folder = Folder(top, "", "", git=_outside_the_tree(git.git_folder(top), 0, on_problem))
+    folder = Folder(top, "", "", git=_outside_the_tree(top, git.git_folder(top), 0, on_problem))
     for name in root.relative_to(top).parts:
         try:
             folder = folder.with_files(_names(folder.place), on_problem)
@@ -197,10 +198,11 @@ def _below_repository(root: Path, on_problem: OnProblem) -> Folder | None:
     return folder
 
 
-def _outside_the_tree(git_folder: Path | None, above: int, on_problem: OnProblem) -> _Scopes:
+def _outside_the_tree(top: Path, git_folder: Path | None, above: int, on_problem: OnProblem) -> _Scopes:
     """git's patterns that stand in no `.gitignore`."""
     own = _scopes(git.info_exclude(git_folder), above, on_problem) if git_folder else ()
-    return own + _scopes(git.global_excludes(), above, on_problem)
+    users = Path(os.path.realpath(git.excludes_file(top, git_folder)))  # It may be a link, as it often is.
+    return own + _scopes(users, above, on_problem)
 
 
 def _scopes(file: Path, above: int, on_problem: OnProblem) -> _Scopes:

@@ -1,4 +1,4 @@
-"""git is the judge: over made-up ignore files, the walk finds what `git ls-files` lists."""
+"""git is the judge: over made-up ignore files and settings, the walk finds what `git ls-files` lists."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 
 from server.settings import Settings
 from server.workspace.discover import discover
+from server.workspace.git import _excludes_file
+
+from .trees import write
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
 
@@ -91,3 +94,80 @@ def test_the_walk_finds_what_git_lists(repository: Path, files: dict[str, str]) 
     finally:
         for file in written:
             file.unlink()
+
+
+# -- core.excludesFile
+
+CONFIG_PIECES = (
+    *(
+        "[core]",
+        "[core]\n",
+        "[CORE]\n",
+        '[core "x"]\n',
+        "[user]\n",
+        "[core.x]\n",
+        "\texcludesFile = ",
+        "excludesfile=",
+        "\n",
+    ),
+    *(
+        "\nexcludesFile = ",
+        "\n[core]\nexcludesFile = ",
+        "a",
+        "b/",
+        " ",
+        "  ",
+        "\t",
+        '"',
+        '"a b"',
+        '"#"',
+        "#",
+        ";",
+        "~/",
+    ),
+    *("\\\\", '\\"', "\\n", "\\t", "\\\n", "\r\n", "= ", "é", "\nname = v\n", "# excludesFile = c\n"),
+)
+configs = st.lists(st.sampled_from(CONFIG_PIECES), max_size=12).map("".join)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example('[core]\n\texcludesFile = "a b" ; c\n')
+@example("[core] excludesFile = a\\\n\\\\b # c")
+@example("[core]\nexcludesFile = a\n[user]\nexcludesFile = b\n[core]\nexcludesFile = c\n")
+@example("\ufeff[core]\r\nexcludesFile =\r\n")
+@given(configs)
+def test_settings_are_read_as_git_reads_them(tmp_path: Path, text: str) -> None:
+    config = tmp_path / "config"
+    config.write_bytes(text.encode())
+    asked = ("git", "config", "--null", "--file", config, "core.excludesFile")
+    answer = subprocess.run(asked, env=_environment(), check=False, capture_output=True)
+    if answer.returncode <= 1:  # git refuses no part of the file
+        assert _excludes_file(config) == (answer.stdout.decode()[:-1] if answer.returncode == 0 else None)
+
+
+@pytest.mark.parametrize(
+    ("users", "repositorys"),
+    [
+        ("", ""),
+        ("excludesFile = ~/mine", ""),
+        ("excludesFile = ~/mine", "excludesFile = theirs"),
+        ("excludesFile = ~/mine", "excludesFile ="),
+        ("excludesFile =", ""),
+        ("excludesFile = ~/link", ""),
+        ("excludesFile = theirs", ""),
+        ("", "excludesFile = ../a/theirs"),
+    ],
+)
+def test_the_exclude_file_in_force_is_gits(tmp_path: Path, users: str, repositorys: str) -> None:
+    home, root = Path.home(), tmp_path / "a"
+    write(home, {"mine": "mine.py\n", ".config/git/ignore": "default.py\n", ".gitconfig": f"[core]\n{users}\n"})
+    (home / "link").symlink_to("mine")
+    subprocess.run(["git", "init", "-q", root], check=True)
+    write(
+        root,
+        {"theirs": "theirs.py\n", "mine.py": "", "default.py": "", "theirs.py": "", "b/theirs": "", "b/mine.py": ""},
+    )
+    with (root / ".git/config").open("a") as config:
+        config.write(f"[core]\n{repositorys}\n")
+    listed = subprocess.check_output(["git", "ls-files", "--others", "--exclude-standard"], cwd=root, text=True)
+    assert [file.path for file in discover(root, Settings())] == sorted(listed.split())
