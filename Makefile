@@ -20,7 +20,8 @@ help:
 	@echo "make test-fast  the tests that take no time"
 	@echo "make check      style and types"
 	@echo "make format     put the style right"
-	@echo "make bench      speed; with BENCH=FOLDER quality too (see tests/bench)"
+	@echo "make bench      speed, at rest and while code changes (a quarter of an hour);"
+	@echo "                with BENCH=FOLDER quality too (see tests/bench)"
 	@echo "make clean      remove .venv and what tools left behind"
 
 demo: $(VENV)/runs
@@ -43,6 +44,7 @@ format: $(VENV)/tests
 
 bench: $(VENV)/tests
 	$(BIN)/python -m tests.bench.speed
+	$(BIN)/python -m tests.bench.live
 	$(if $(BENCH),$(BIN)/python -m tests.bench.quality $(BENCH))
 
 clean:

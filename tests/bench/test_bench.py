@@ -11,6 +11,7 @@ import pytest
 
 from tests.embed.tiny import write_bundle
 
+from .edits import EDITS_PER_FILE
 from .made_up import FUNCTIONS_PER_FILE, questions, write_tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +56,21 @@ def test_speed_measures_every_figure(bundle: str) -> None:
         assert 0 < figures[name] < 60
     assert 0 < figures["query_ms"]["p50"] <= figures["query_ms"]["p99"]
     assert 0 < figures["resident_mb"]["imports"] <= figures["resident_mb"]["all"]
+
+
+@pytest.mark.slow
+def test_live_measures_every_figure(bundle: str) -> None:
+    measured = ("save", "checkout", "start", "watches")
+    found = json.loads(run("tests.bench.live", *measured, "--units", "200", "--model", bundle))
+    for way in ("renamed_ms", "did_save_ms"):
+        assert found["save"][way]["embeddings_per_edit"] == [1]
+        assert 0 < found["save"][way]["p50"] <= found["save"][way]["p99"] < 60_000
+    assert found["checkout"]["there"]["embeddings"] == EDITS_PER_FILE * found["checkout"]["files"]
+    assert found["checkout"]["back"]["embeddings"] == 0
+    assert found["checkout"]["there"]["search_ms"]["n"] > 0
+    assert 0 < found["start"]["initialize_ms"] < found["start"]["first_answer_ms"]
+    assert found["start"]["opened"] in (None, {"ignore_files": 1, "other_files": 0, "for_example": []})
+    assert found["watches"]["inotify_watches"] == found["watches"]["folders_of_code"]
 
 
 def test_the_made_up_tree_is_always_the_same(tmp_path: Path) -> None:
