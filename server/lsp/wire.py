@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, BinaryIO
 
 import attrs
@@ -33,6 +33,13 @@ _LENGTH = re.compile(rb"content-length:[ \t]*(\d+)[ \t]*\r?\n", re.IGNORECASE)
 LONGEST_MESSAGE = 256 << 20
 """Bytes. A length beyond it is a broken header."""
 _LONGEST_LINE = 1 << 20
+MOST_HELD = 64 << 20
+"""Bytes that may wait for their turn, or are being worked on: when it is more, nothing is read until it is less."""
+_MESSAGE_BYTES = 1 << 10
+_WORK_BYTES = 16 << 10
+"""What a message, and work that one began, cost beside their text, amply."""
+_NAMING = {types.CANCEL_REQUEST: "id", types.WINDOW_WORK_DONE_PROGRESS_CANCEL: "token"}
+"""Notifications that name something by a number or a string, which the protocol's own types let be anything."""
 _LARGEST_INTEGER = 2**31 - 1
 _PYGLS_DOCUMENTS = (
     types.TEXT_DOCUMENT_DID_OPEN,
@@ -75,6 +82,7 @@ class Wire(LanguageServerProtocol):
             del self.fm.builtin_features[method]
         self.stopped = asyncio.Event()
         """Set by the notification `exit`, by the end of the stream, and by the end of the client's process."""
+        self.held = Held()
         self._watch: asyncio.Task[None] | None = None
 
     @property
@@ -132,16 +140,53 @@ class Wire(LanguageServerProtocol):
             self.handle_message(notification)
 
     def _receive_response(self, message: dict[str, Any]) -> None:
+        """The ids of our requests are not the client's: what nobody here asked for ends no request of its own."""
+        msg_id = message.get("id")
+        if not isinstance(msg_id, str) or msg_id not in self._result_types:
+            log.info("a response to a request that was not sent, or is over")
+            return
+        future = self._request_futures.get(msg_id)
         try:
             self.handle_message(self.structure_message(message))
-        except Exception as error:  # A client's broken answer is no more than a missing one.
+        except Exception as error:  # A client's broken answer is no more than a refusal.
             self._server.report_server_error(error, JsonRpcException)
+            if future and not future.done():
+                future.set_exception(JsonRpcException("the answer is broken"))
+        finally:
+            self._result_types.pop(msg_id, None)
+            self._request_futures.pop(msg_id, None)
+
+    def _execute_handler(
+        self,
+        msg_id: int | str,
+        handler: Callable[..., Any],
+        callback: Callable[[Any], None],
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        """Work that begins is held until it ends; pygls would keep that of a notification for ever."""
+
+        def forget(future: Any) -> None:
+            if self._request_futures.get(msg_id) is future:
+                del self._request_futures[msg_id]
+
+        def done(future: Any) -> None:
+            loop.call_soon(forget, future)  # Not now: this may be a cancellation, by a walk through all of them.
+            self.held.release(_WORK_BYTES)
+            callback(future)
+
+        loop = asyncio.get_running_loop()
+
+        self.held.add(_WORK_BYTES)
+        super()._execute_handler(msg_id, handler, done, args, kwargs)
 
     def _structured(self, message: dict[str, Any]) -> Any:
         """The message as its type; JsonRpcInvalidParams names the field that is wrong."""
         method = message["method"]
         _overlook(method, message.get("params"))
         plain = PlainRequest if "id" in message else PlainNotification
+        if method in _NAMING:
+            _check_name(method, message.get("params"))
         try:
             return self._converter.structure(message, self.get_message_type(method) or plain)
         except Exception as error:
@@ -192,6 +237,37 @@ class Wire(LanguageServerProtocol):
         return await command(params)
 
 
+def _check_name(method: str, params: Any) -> None:
+    name = params.get(_NAMING[method]) if isinstance(params, dict) else None
+    if isinstance(name, bool) or not isinstance(name, (int, str)):
+        raise JsonRpcInvalidParams(f"{method}: neither a string nor a whole number @ params.{_NAMING[method]}")
+
+
+class Held:
+    """How much memory the messages take that were read and are not done with: a bound for it, not a measure."""
+
+    def __init__(self) -> None:
+        self._less = threading.Condition()
+        self._bytes = 0
+
+    def add(self, size: int) -> None:
+        """It is more, however much there is."""
+        with self._less:
+            self._bytes += size
+
+    def add_slowly(self, size: int) -> None:
+        """It is more, as soon as there is room; any size has room where nothing else is held."""
+        with self._less:
+            self._less.wait_for(lambda: not self._bytes or self._bytes + size <= MOST_HELD)
+            self._bytes += size
+
+    def release(self, size: int) -> None:
+        """It is less."""
+        with self._less:
+            self._bytes -= size
+            self._less.notify()
+
+
 def _overlook(method: str, params: Any) -> None:
     """Mend slips of clients that would cost the user a whole session, or a document."""
     if not isinstance(params, dict):
@@ -214,10 +290,15 @@ async def pump(wire: Wire, stream: BinaryIO) -> None:
     """Handle the messages of `stream` until `exit`, or its end."""
     loop = asyncio.get_running_loop()
 
+    def take(body: bytes) -> None:
+        wire.receive(body)
+        wire.held.release(len(body) + _MESSAGE_BYTES)
+
     def read() -> None:
         try:
             for body in messages(stream):
-                loop.call_soon_threadsafe(wire.receive, body)
+                wire.held.add_slowly(len(body) + _MESSAGE_BYTES)
+                loop.call_soon_threadsafe(take, body)
             loop.call_soon_threadsafe(wire.stopped.set)
         except (OSError, ValueError, RuntimeError):  # The stream or the loop was closed: the connection is over.
             pass

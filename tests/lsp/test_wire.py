@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import gc
 import io
 import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from server.lsp import client_process
+from server.lsp import client_process, wire
 from server.lsp.server import serve
-from server.lsp.wire import LONGEST_MESSAGE, messages
+from server.lsp.session import CLIENT_SECONDS
+from server.lsp.wire import LONGEST_MESSAGE, MOST_HELD, Held, messages
 from server.settings import Settings
 
 from .peer import PATIENCE, Peer, Refused, peer_of, story
@@ -207,6 +211,115 @@ async def test_a_token_that_is_none_is_refused(settings: Settings, token: str) -
         error = await refusal(peer, "workspace/symbol", {"query": "x", token: []})
         assert error.code == -32602
         assert token in error.message
+
+
+# -- whose an id is
+
+
+def unanswered(_params: object) -> object:
+    raise NotImplementedError
+
+
+ASKED = {"workspace": {"configuration": True}}
+"""The capability of a client that is asked for its settings, which requests wait for."""
+
+
+@story
+async def test_a_response_ends_no_request_of_the_client_s_own(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        peer.answers["workspace/configuration"] = unanswered
+        await peer.hello(capabilities=ASKED)
+        msg_id, waiting = peer.begin("meaning/status")
+        peer.send({"jsonrpc": "2.0", "id": msg_id, "result": "mine"})
+        peer.send({"jsonrpc": "2.0", "id": msg_id, "error": {"code": 1, "message": "mine"}})
+        peer.notify("$/cancelRequest", {"id": msg_id})
+        with pytest.raises(Refused, match="-32800"):
+            await asyncio.wait_for(waiting, PATIENCE)
+
+
+@pytest.mark.parametrize("broken", [{}, {"error": 3}, {"error": {}}, {"result": 1, "error": []}])
+@story
+async def test_a_broken_answer_is_as_good_as_none(settings: Settings, broken: dict[str, object]) -> None:
+    async with peer_of(settings) as peer:
+        peer.answers["workspace/configuration"] = unanswered
+        asked: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        original = peer._take
+
+        def take(message: dict[str, object]) -> None:
+            if message.get("method") == "workspace/configuration":
+                asked.set_result(message["id"])
+            original(message)
+
+        peer._take = take  # type: ignore[method-assign]
+        await peer.hello(capabilities=ASKED)
+        peer.send({"jsonrpc": "2.0", "id": await asked, **broken})
+        await asyncio.wait_for(peer.begin("meaning/status")[1], CLIENT_SECONDS / 2)
+
+
+ODD_NAMES: list[object] = [None, 1.5, True, [], [[]], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+@story
+async def test_a_cancellation_of_what_is_no_name_is_ignored(
+    settings: Settings, caplog: pytest.LogCaptureFixture, name: object
+) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        peer.notify("$/cancelRequest", {"id": name})
+        peer.notify("window/workDoneProgress/cancel", {"token": name})
+        await peer.request("meaning/status")
+        assert [each["message"].rpartition("@ ")[2] for each in peer.told("window/logMessage")] == [
+            "params.id",
+            "params.token",
+        ]
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+# -- what is kept
+
+
+def tasks() -> int:
+    gc.collect()
+    return sum(isinstance(each, (asyncio.Task, concurrent.futures.Future)) for each in gc.get_objects())
+
+
+@story
+async def test_a_notification_leaves_nothing_behind(settings: Settings) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        await peer.request("meaning/status")
+        before = tasks()
+        for number in range(50):
+            peer.notify("workspace/didChangeConfiguration", {"settings": {"meaning": {"limit": 1 + number}}})
+            peer.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [], "removed": []}})
+            peer.notify("window/workDoneProgress/cancel", {"token": number})
+            peer.notify("$/setTrace", {"value": "off"})
+        await peer.request("meaning/status")
+        assert tasks() < before + 10
+
+
+def test_what_is_held_is_bounded_and_anything_fits_alone() -> None:
+    held = Held()
+    held.add_slowly(2 * MOST_HELD)
+    waits = threading.Thread(target=held.add_slowly, args=(1,))
+    waits.start()
+    waits.join(0.05)
+    assert waits.is_alive()
+    held.release(2 * MOST_HELD)
+    waits.join(PATIENCE)
+    assert not waits.is_alive()
+
+
+@story
+async def test_a_client_that_sends_more_than_is_held_is_answered_in_the_end(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "MOST_HELD", 10_000)
+    async with peer_of(settings) as peer:
+        await peer.hello()
+        answers = [peer.begin("meaning/status", {"padding": "x" * 5_000})[1] for _ in range(200)]
+        await asyncio.wait_for(asyncio.gather(*answers), PATIENCE)
 
 
 # -- the client's process
