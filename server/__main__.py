@@ -33,6 +33,7 @@ from .terminal import (
 if TYPE_CHECKING:
     from .embed.bundle import Bundle
     from .index.index import Index, Status
+    from .index.report import IndexReport
     from .search.answer import Answer, Query
     from .search.searcher import Searcher
 
@@ -235,7 +236,7 @@ def _update_for_search(index: Index) -> None:
     from .index.database import StoreError
 
     try:
-        report = index.update(ProgressBar(), workers=_workers(), patience=PATIENCE)
+        report = _update(index)
     except StoreError as error:
         if not index.status().files:
             raise
@@ -246,9 +247,16 @@ def _update_for_search(index: Index) -> None:
         complain(f"another process updates the index; {report.pending} changed files are not in it yet", 0)
 
 
+def _update(index: Index) -> IndexReport:
+    from .index.workers import Workers
+
+    with Workers(min(os.cpu_count() or 1, MAX_WORKERS)) as workers:
+        return index.update(ProgressBar(), workers=workers, patience=PATIENCE)
+
+
 def _tell_problems(index: Index) -> None:
     """One line, however much was wrong: the last trouble, and how many there are beside it."""
-    if problems := index.status().problems:
+    if problems := index.problems:
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
         complain(f"{problems[-1]}{more}", 0)
 
@@ -256,7 +264,7 @@ def _tell_problems(index: Index) -> None:
 def _index(options: argparse.Namespace) -> int:
     root = _folder(options.path)
     with _told_errors(), closing(_open(root, options)) as index:
-        report = index.update(ProgressBar(), workers=_workers(), patience=PATIENCE)
+        report = _update(index)
         _tell_problems(index)
         if options.json:
             print_line(json.dumps(asdict(report)))
@@ -348,10 +356,6 @@ class _told_errors:  # noqa: N801  (a context manager that reads like a function
 
         if isinstance(error, (ModelError, StoreError)):
             raise Failure(str(error)) from None
-
-
-def _workers() -> int:
-    return min(os.cpu_count() or 1, MAX_WORKERS)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 APPLICATION_ID = 0x4D4C5350
 """Stands in the database's header (SQLite's `application_id`): "MLSP"."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """SQLite's `user_version`; raised when a table changes its meaning."""
 
 DATABASE = "index.sqlite"
@@ -19,12 +19,13 @@ _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, digest BLOB NOT NULL,
-    language TEXT NOT NULL, skipped TEXT NOT NULL, path_key BLOB NOT NULL);
+    language TEXT NOT NULL, skipped TEXT NOT NULL, problem TEXT NOT NULL, path_key BLOB NOT NULL);
+CREATE INDEX files_problem ON files (path) WHERE problem != '';
 CREATE TABLE units (
     id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, key BLOB NOT NULL,
     name TEXT NOT NULL, container TEXT NOT NULL, kind TEXT NOT NULL, start_line INTEGER NOT NULL,
     end_line INTEGER NOT NULL, name_line INTEGER NOT NULL, name_start INTEGER NOT NULL, name_end INTEGER NOT NULL,
-    signature TEXT NOT NULL, preview TEXT NOT NULL);
+    head TEXT NOT NULL, signature TEXT NOT NULL, preview TEXT NOT NULL);
 CREATE INDEX units_file ON units (file);
 CREATE INDEX units_key ON units (key);
 CREATE INDEX units_name ON units (name COLLATE NOCASE);
@@ -61,6 +62,13 @@ def connect(path: Path) -> tuple[sqlite3.Connection, str | None]:
             with contextlib.suppress(sqlite3.DatabaseError, StoreError):
                 return _connect_read_only(path), str(error)
         raise
+
+
+def connect_in_memory() -> sqlite3.Connection:
+    """A database of the same form that nobody else sees and that ends with its connection."""
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _create(db)
+    return db
 
 
 def _connect_for_writing(path: Path) -> sqlite3.Connection:
@@ -101,16 +109,20 @@ def _check_or_create(db: sqlite3.Connection, path: Path) -> None:
     db.execute("BEGIN IMMEDIATE")  # two processes may come first at the same time
     try:
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            for statement in _SCHEMA.split(";\n"):
-                db.execute(statement)
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            _create(db)
         _check_version(db, path)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:  # a full disk has ended it already
             db.execute("ROLLBACK")
         raise
+
+
+def _create(db: sqlite3.Connection) -> None:
+    for statement in _SCHEMA.split(";\n"):
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _check_version(db: sqlite3.Connection, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,16 +25,25 @@ from .stamp import seen_stamp, stamp_of
 from .store import FileRow, Store
 from .vectors import VectorIndex, Vectors
 from .version import units_version
-from .workers import Outcome, prepare_all
+from .workers import Outcome, Task, Workers, prepare_here
 
 BATCH_UNITS = 2_000
 """Units of one transaction: what a kill can cost, and about what one write takes 0.2 s for."""
+
+BATCH_SECONDS = 0.5
+"""A transaction waits no longer for more units: what is urgent waits for it."""
+
+WHOLE = ("",)
+"""Where everything may have changed: in the workspace folder."""
 
 OPEN_PATIENCE = 5.0
 """Seconds that an index waits to be opened while another process may be mending it."""
 
 SPARE_EMBEDDINGS = 50_000
 """Embeddings that are kept though nothing uses them now: 25 MB at 256 numbers each."""
+
+SWEPT_AT = 1_000
+"""Embeddings that small updates compute until unused ones are looked for."""
 
 KEPT_PROBLEMS = 20
 """Troubles that `status` remembers."""
@@ -67,10 +76,26 @@ class _Plan:
     def size(self) -> int:
         return len(self.changed) + len(self.removed)
 
+    @property
+    def tasks(self) -> list[Task]:
+        """What is to be prepared. A file whose units are renewed is, though its content is known."""
+        return [(found, row.digest if row and found.path not in self.renewed else None) for found, row in self.changed]
+
     @cached_property
     def known(self) -> dict[str, FileRow]:
         """The changed files that the database has already, by path."""
         return {row.path: row for _, row in self.changed if row}
+
+
+@dataclass
+class _Run:
+    """One update: what it was given, and what it has done."""
+
+    workers: Workers | None
+    cancelled: Callable[[], bool]
+    urgent: Callable[[], Collection[str]]
+    embedded: int = 0
+    removed: int = 0
 
 
 class Index:
@@ -80,6 +105,12 @@ class Index:
         self.root, self.folder, self.store, self.bundle, self.settings = root, folder, store, bundle, settings
         self.vectors = VectorIndex(store, folder, bundle.id, bundle.dim, settings.threads)
         self._problems: dict[str, None] = {}
+        self._complete = False
+        """Whether all of the tree was taken up since the database was opened, so that changes can follow it."""
+        self._left = 0
+        """Files that the running update has still to take up."""
+        self._unswept = 0
+        """Embeddings computed since unused ones were dropped."""
 
     @classmethod
     def open(cls, root: Path, bundle: Bundle, settings: Settings, embedder: Embedder | None = None) -> Index:
@@ -112,7 +143,7 @@ class Index:
     def status(self) -> Status:
         """Totals and troubles."""
         totals = self.store.totals()
-        problems = [*self._problems, *([self.vectors.problem] if self.vectors.problem else [])]
+        problems = dict.fromkeys(self._of_file(*each) for each in self.store.problems(KEPT_PROBLEMS))
         return Status(
             str(self.root),
             str(self.folder),
@@ -120,8 +151,13 @@ class Index:
             totals.units,
             self.pending(),
             self.bundle.id,
-            tuple(problems),
+            tuple(problems | dict.fromkeys(self.problems)),
         )
+
+    @property
+    def problems(self) -> list[str]:
+        """What was wrong since the index was opened, the newest last."""
+        return [*self._problems, *([self.vectors.problem] if self.vectors.problem else [])]
 
     def pending(self) -> int:
         """Files known to have changed that are not taken up yet."""
@@ -136,58 +172,77 @@ class Index:
         self,
         progress: Progress = lambda *_: None,
         cancelled: Callable[[], bool] = lambda: False,
-        workers: int = 1,
+        workers: Workers | None = None,
         patience: float = 0,
+        within: Collection[str] = WHOLE,
+        urgent: Callable[[], Collection[str]] = tuple,
     ) -> IndexReport:
-        """Make the index equal to the tree on disk.
+        """Make the index equal to the tree on disk, where nothing but `within` (as in a ChangeSet) has changed since
+        the last update.
 
         Written in batches; what a batch has written stays when the rest is cancelled or killed, and the next update
-        goes on from there. While another process writes, waits up to `patience` seconds, then leaves the work to
-        it. Raises StoreError when the disk refuses, ModelError when the model cannot run.
+        goes on from there. Between batches `urgent` may tell of further changes, which go first. While another
+        process writes, waits up to `patience` seconds, then leaves the work to it. Files are prepared in this
+        process if there are no `workers`. Raises StoreError when the disk refuses, ModelError when the model cannot
+        run.
         """
         start = time.monotonic()
         if reason := self.store.read_only:
             raise StoreError(f"{self.folder}: cannot write the index ({reason}); choose another folder by --cache-dir")
         make_index_folder(self.folder)  # the user may have emptied the cache
+        run = _Run(workers, cancelled, urgent)
         try:
             with _writing(self.folder, patience):
-                embedded, removed = self._update(progress, cancelled, workers)
+                self._left = 0
+                self._update(within, run, progress)
         except Timeout:
-            return self._report(start, 0, 0, self._plan().size)
-        return self._report(start, embedded, removed, self.pending())
+            return self._report(start, run, self._plan(within if self._complete else WHOLE).size)
+        return self._report(start, run, self.pending())
 
-    def _update(self, progress: Progress, cancelled: Callable[[], bool], workers: int) -> tuple[int, int]:
+    def _update(self, within: Collection[str], run: _Run, progress: Progress) -> None:
         if self.store.replaced():
             self._reopen()
         try:
             if self.store.distrusted:
                 raise self.store.damaged("damage was found in it")
-            self._forget_old_units()
-            return self._apply(self._plan(), progress, cancelled, workers)
+            self._take_up(within, run, progress)
         except DamagedStore as error:
             self.store.close()
             self._note(_begun_anew(error, set_aside(self.folder)))
             self._reopen()
-            self._forget_old_units()
-            return self._apply(self._plan(), progress, cancelled, workers)
+            self._take_up(WHOLE, run, progress)
+
+    def _take_up(self, within: Collection[str], run: _Run, progress: Progress) -> None:
+        """Plan and apply. All of the tree, if it is not known that the rest was taken up before."""
+        self._forget_old_units()
+        if not self._complete or self.pending():
+            within = WHOLE
+        self._apply(self._plan(within), run, progress)
+        if not self._left:
+            self._complete = self._complete or "" in within
+            self._settle(run, whole="" in within)
 
     def _forget_old_units(self) -> None:
         """Units that another version of the parser made are made again; their embeddings wait for equal texts."""
         if self.store.meta("units version") != units_version():
+            self._complete = False
             with self.store.transaction():
                 self.store.remove_all()
                 self.store.set_meta("units version", units_version())
 
     def _reopen(self) -> None:
         self.store.close()
+        self._complete = False
         self.store = Store.open(self.folder)
         self.vectors = VectorIndex(self.store, self.folder, self.bundle.id, self.bundle.dim, self.settings.threads)
 
-    def _plan(self) -> _Plan:
+    def _plan(self, within: Collection[str]) -> _Plan:
         """Compare stamps; no file's content is read."""
-        known = self.store.files()
-        plan = _Plan(renewed=self.store.stale_files(self.bundle.id))
-        for found in discover(self.root, self.settings, self._passed_over):
+        if "" in within:
+            known, plan = self.store.files(), _Plan(renewed=self.store.stale_files(self.bundle.id))
+        else:
+            known, plan = self.store.files_within(within), _Plan()
+        for found in discover(self.root, self.settings, self._passed_over, within):
             row = known.pop(found.path, None)
             fresh = row and row.stamp == seen_stamp(found)
             if not fresh or found.path in plan.renewed:
@@ -195,30 +250,41 @@ class Index:
         plan.removed = list(known.values())
         return plan
 
-    def _apply(self, plan: _Plan, progress: Progress, cancelled: Callable[[], bool], workers: int) -> tuple[int, int]:
-        total, done, embedded = plan.size, len(plan.removed), 0
+    def _apply(self, plan: _Plan, run: _Run, progress: Progress) -> None:
+        total, done = plan.size, 0
+        self._left += total
         if total:
             progress(0, total)
         if plan.removed:
-            with self.store.transaction():
-                for row in plan.removed:
-                    self.store.remove(row.id)
-                self.store.set_meta("pending", str(total - done))
-        tasks = [(found, row.digest if row and found.path not in plan.renewed else None) for found, row in plan.changed]
-        for batch in _batches(prepare_all(self.root, tasks, workers, cancelled)):
+            self._remove(plan.removed)
+            done = len(plan.removed)
+            run.removed += done
+        for batch in _batches(self._prepared(plan.tasks, run)):
             done += len(batch)
-            embedded += self._write(batch, plan, total - done)
+            run.embedded += self._write(batch, plan)
             progress(done, total)
-        if done == total:
-            self._settle(embedded)
-        return embedded, len(plan.removed)
+            if done < total and not run.cancelled() and (paths := run.urgent()):
+                self._apply(self._plan(paths), run, lambda *_: None)
 
-    def _write(self, batch: Sequence[Outcome], plan: _Plan, pending: int) -> int:
+    def _prepared(self, tasks: Sequence[Task], run: _Run) -> Iterator[Outcome]:
+        if run.workers:
+            return run.workers.prepare_all(self.root, tasks, run.cancelled)
+        return prepare_here(self.root, tasks, run.cancelled)
+
+    def _remove(self, rows: Sequence[FileRow]) -> None:
+        self._left -= len(rows)
+        with self.store.transaction():
+            for row in rows:
+                self.store.remove(row.id)
+            self.store.set_meta("pending", str(self._left))
+
+    def _write(self, batch: Sequence[Outcome], plan: _Plan) -> int:
         """One transaction: the batch's files with their vectors. Returns the number of code embeddings computed."""
         prepared = [outcome for _, outcome in batch if isinstance(outcome, PreparedFile)]
         code = self._embed(list(chain.from_iterable(file.texts for file in prepared)))
         paths = self._embed([file.path_text for file in prepared if file.units])
         known = plan.known
+        self._left -= len(batch)
         with self.store.transaction():
             for key, vectors in chain(code.items(), paths.items()):
                 self.store.put_embedding(self.bundle.id, key, vectors)
@@ -228,11 +294,13 @@ class Index:
                     self.store.remove(row.id)
                 if isinstance(outcome, PreparedFile):
                     self.store.put(outcome.state, outcome.units)
+                    if outcome.state.problem:
+                        self._note(self._of_file(found.path, outcome.state.problem))
                 elif isinstance(outcome, Unreadable):
-                    self._note(f"{self.root / found.path}: not read ({outcome.reason})")
+                    self._note(self._of_file(found.path, f"not read ({outcome.reason})"))
                 elif row:
                     self.store.touch(row.id, stamp_of(found))
-            self.store.set_meta("pending", str(pending))
+            self.store.set_meta("pending", str(self._left))
         return len(code)
 
     def _embed(self, texts: Sequence[Embeddable]) -> dict[bytes, Vectors]:
@@ -245,30 +313,36 @@ class Index:
         vectors = self.embedder.embed_code([(text.text, text.breaks) for text in wanted.values()])
         return dict(zip(wanted, vectors, strict=True))
 
-    def _settle(self, embedded: int) -> None:
-        """The tree is taken up in whole: say so, drop what is too old, and let the vectors follow."""
+    def _settle(self, run: _Run, whole: bool) -> None:
+        """All is taken up: say so, drop what is too old, and let the vectors follow."""
         if self.pending():  # left by an update that was killed, of files that are gone since
             with self.store.transaction():
                 self.store.set_meta("pending", "0")
-        if embedded:
+        self._unswept += run.embedded
+        if self._unswept >= SWEPT_AT or (run.embedded and whole):
             with self.store.transaction():
                 self.store.drop_embeddings(SPARE_EMBEDDINGS)
+            self._unswept = 0
         try:
             self.vectors.compact()
         except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
             self._note(f"{self.folder}: the vectors stay in memory ({error})")
-        if embedded >= BATCH_UNITS:
+        if run.embedded >= BATCH_UNITS:
             give_back()
 
-    def _report(self, start: float, embedded: int, removed: int, pending: int) -> IndexReport:
+    def _report(self, start: float, run: _Run, pending: int) -> IndexReport:
         totals = self.store.totals()
+        reused = max(0, totals.units - run.embedded)
         seconds = round(time.monotonic() - start, 3)
-        return IndexReport(totals.files, totals.units, embedded, totals.units - embedded, removed, seconds, pending)
+        return IndexReport(totals.files, totals.units, run.embedded, reused, run.removed, seconds, pending)
 
     # -- troubles
 
     def _passed_over(self, path: str, error: OSError) -> None:
-        self._note(f"{self.root / path}: not read ({error.strerror or error})")
+        self._note(self._of_file(path, f"not read ({error.strerror or error})"))
+
+    def _of_file(self, path: str, problem: str) -> str:
+        return f"{self.root / path}: {problem}"
 
     def _note(self, problem: str) -> None:
         self._problems.pop(problem, None)
@@ -320,12 +394,12 @@ def _begun_anew(error: DamagedStore, aside: Path) -> str:
 
 def _batches(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
     batch: list[Outcome] = []
-    units = 0
+    units, begun = 0, time.monotonic()
     for outcome in outcomes:
         batch.append(outcome)
         units += 1 + (len(outcome[1].units) if isinstance(outcome[1], PreparedFile) else 0)
-        if units >= BATCH_UNITS:
+        if units >= BATCH_UNITS or time.monotonic() - begun >= BATCH_SECONDS:
             yield batch
-            batch, units = [], 0
+            batch, units, begun = [], 0, time.monotonic()
     if batch:
         yield batch

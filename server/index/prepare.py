@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path, PurePosixPath
 
-from ..parse import NotText, Unit, decode, language_of, parse, settled
+from ..parse import NotText, Unit, decode, language_of, parse, settled, split_lines
 from ..workspace.discover import FoundFile, content_reason
 from ..workspace.read import read_regular
-from .stamp import stamp_of
+from .stamp import UNSETTLED, stamp_of
 from .store import FileState, UnitRow
 from .words import indexed
 
@@ -48,6 +50,20 @@ class Unreadable:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a file holds."""
+
+    language: str
+    skipped: str
+    """Why it has no units (binary, generated, …); empty if it may have some."""
+    problem: str
+    """What is wrong with it that its owner would want to know; empty if nothing is."""
+    units: tuple[Unit, ...]
+    heads: tuple[str, ...]
+    """Of each unit: see `UnitRow.head`."""
+
+
 def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> PreparedFile | Unreadable | None:
     """Read, parse and split one file.
 
@@ -58,56 +74,82 @@ def prepare(root: Path, found: FoundFile, known_digest: bytes | None) -> Prepare
         data = read_regular(root / found.path, found.size + GROWTH)
     except OSError as error:
         return Unreadable(error.strerror or str(error))
-    digest = _hash(data)
-    if digest == known_digest:
-        return None
-    language, skipped, units = units_of(found.path, data)
-    path_text = path_embeddable(found.path)
-    path_stems = indexed(path_text.text)
-    keys = [unit_key(unit, language) for unit in units]
-    return PreparedFile(
-        FileState(found.path, stamp, digest, language, skipped, path_text.key),
-        path_text,
-        tuple(_row(unit, key, path_stems) for unit, key in zip(units, keys, strict=True)),
-        tuple(Embeddable(key, unit.text, unit.breaks) for unit, key in zip(units, keys, strict=True)),
-    )
+    return None if digest_of(data) == known_digest else _prepared(found.path, stamp, data)
 
 
-def passed_over(root: Path, found: FoundFile, reason: str) -> PreparedFile | Unreadable:
+def prepare_text(path: str, text: str) -> PreparedFile:
+    """The same of a text that stands for the file's content."""
+    return _prepared(path, UNSETTLED, text.encode())
+
+
+def passed_over(root: Path, found: FoundFile, problem: str) -> PreparedFile | Unreadable:
     """A file that is remembered without units, so that it is not tried again until it changes."""
     stamp = stamp_of(found)
     try:
         data = read_regular(root / found.path, found.size + GROWTH)
     except OSError as error:
         return Unreadable(error.strerror or str(error))
-    path_text = path_embeddable(found.path)
-    state = FileState(found.path, stamp, _hash(data), TEXT_LANGUAGE, reason, path_text.key)
+    return unprepared(found.path, problem, stamp, digest_of(data))
+
+
+def unprepared(path: str, problem: str, stamp: str = UNSETTLED, digest: bytes = b"") -> PreparedFile:
+    """A file without units."""
+    path_text = path_embeddable(path)
+    state = FileState(path, stamp, digest, TEXT_LANGUAGE, problem, problem, path_text.key)
     return PreparedFile(state, path_text, (), ())
 
 
-def units_of(path: str, data: bytes) -> tuple[str, str, list[Unit]]:
-    """A file's language, why it has no units (or an empty text), and its units."""
+def _prepared(path: str, stamp: str, data: bytes) -> PreparedFile:
+    parsed = parsed_file(path, data)
+    path_text = path_embeddable(path)
+    path_stems = indexed(path_text.text)
+    keys = [unit_key(unit, parsed.language) for unit in parsed.units]
+    return PreparedFile(
+        FileState(path, stamp, digest_of(data), parsed.language, parsed.skipped, parsed.problem, path_text.key),
+        path_text,
+        tuple(map(_row, parsed.units, parsed.heads, keys, repeat(path_stems))),
+        tuple(Embeddable(key, unit.text, unit.breaks) for unit, key in zip(parsed.units, keys, strict=True)),
+    )
+
+
+def parsed_file(path: str, data: bytes) -> Parsed:
+    """The units that a file with this content has. Never raises."""
     if reason := content_reason(data, path):
-        return TEXT_LANGUAGE, reason, []
+        return Parsed(TEXT_LANGUAGE, reason, "", (), ())
     try:
         text = decode(data)
     except NotText as error:
-        return TEXT_LANGUAGE, str(error), []
+        return Parsed(TEXT_LANGUAGE, str(error), "", (), ())
     language = settled(language_of(path, text[:200].split("\n", 1)[0]), text)
-    name = language.name if language else TEXT_LANGUAGE
-    return name, "", parse(text, language, PurePosixPath(path).stem)
+    units = tuple(parse(text, language, PurePosixPath(path).stem))
+    too_hard = language is not None and language.grammar and any(unit.kind == "text" for unit in units)
+    return Parsed(
+        language.name if language else TEXT_LANGUAGE,
+        "",
+        "too much for its parser; found as plain text" if too_hard else "",
+        units,
+        _heads(units, text),
+    )
+
+
+def _heads(units: Sequence[Unit], text: str) -> tuple[str, ...]:
+    if text.isascii():
+        return ("",) * len(units)
+    lines = split_lines(text)
+    heads = (lines[unit.selection[0]][: unit.selection[2]] for unit in units)
+    return tuple("" if head.isascii() else head for head in heads)
 
 
 def unit_key(unit: Unit, language: str) -> bytes:
     """The key of a unit's embedding: 16 bytes of BLAKE2b over its language (which decides where a long text is
     split) and its text."""
-    return _hash(f"{language}\0{unit.text}".encode("utf-8", "surrogatepass"))
+    return digest_of(f"{language}\0{unit.text}".encode("utf-8", "surrogatepass"))
 
 
 def path_embeddable(path: str) -> Embeddable:
     """The words of a path, to be embedded once for each path and weighed against code."""
     text = path_words(path)
-    return Embeddable(_hash(f"path\0{text}".encode("utf-8", "surrogatepass")), text, ())
+    return Embeddable(digest_of(f"path\0{text}".encode("utf-8", "surrogatepass")), text, ())
 
 
 def path_words(path: str) -> str:
@@ -115,7 +157,7 @@ def path_words(path: str) -> str:
     return " ".join(PurePosixPath(path).with_suffix("").parts)
 
 
-def _row(unit: Unit, key: bytes, path_stems: str) -> UnitRow:
+def _row(unit: Unit, head: str, key: bytes, path_stems: str) -> UnitRow:
     return UnitRow(
         key,
         unit.name,
@@ -124,6 +166,7 @@ def _row(unit: Unit, key: bytes, path_stems: str) -> UnitRow:
         unit.start_line,
         unit.end_line,
         unit.selection,
+        head,
         unit.signature,
         unit.signature or _first_line(unit.text),
         (
@@ -140,5 +183,6 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
-def _hash(data: bytes) -> bytes:
+def digest_of(data: bytes) -> bytes:
+    """16 bytes of BLAKE2b."""
     return hashlib.blake2b(data, digest_size=16).digest()

@@ -8,8 +8,11 @@ import time
 from ..workspace.discover import FoundFile
 
 SETTLED_NS = 2_000_000_000
-"""A file that was changed less than this before it was looked at may change again without a new time (file systems
-count in up to 2 s steps), so its stamp is not trusted."""
+FINE_SETTLED_NS = 30_000_000
+"""A file that was changed less than this before it was looked at may change again without a new time, so its stamp is
+not trusted. File systems count in steps of up to 2 s; one that shows fractions of a millisecond counts in steps of the
+kernel's clock, of 10 ms at most."""
+_MILLISECOND_NS = 1_000_000
 
 UNSETTLED = ""
 """The stamp of such a file: equal to none, so that the next update reads it again."""
@@ -22,9 +25,13 @@ def stamp_of(found: FoundFile) -> str:
     which archives bring, is as good as an old one: the next change would set another.
     """
     now = time.time_ns()
-    if now - found.ctime_ns < SETTLED_NS or abs(now - found.mtime_ns) < SETTLED_NS:
+    if now - found.ctime_ns < _step(found.ctime_ns) or abs(now - found.mtime_ns) < _step(found.mtime_ns):
         return UNSETTLED
     return seen_stamp(found)
+
+
+def _step(time_ns: int) -> int:
+    return FINE_SETTLED_NS if time_ns % _MILLISECOND_NS else SETTLED_NS
 
 
 def seen_stamp(found: FoundFile) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .database import DATABASE, DamagedStore, StoreError, connect
+from .database import DATABASE, DamagedStore, StoreError, connect, connect_in_memory
 
 DISTRUSTED = "index.distrusted"
 """A file of this name beside the database says that somebody read nonsense in it: the next who writes begins anew."""
@@ -51,6 +51,8 @@ class FileState:
     language: str
     skipped: str
     """Why the file has no units (binary, generated, …); empty if it is indexed."""
+    problem: str
+    """What its owner would want to know of it, for `status`; empty if nothing is wrong."""
     path_key: bytes
     """The key of the path's own embedding."""
 
@@ -67,6 +69,8 @@ class UnitRow:
     start_line: int
     end_line: int
     selection: tuple[int, int, int]
+    head: str
+    """The line of the name, up to the name's end, if it holds more than ASCII: for who counts columns differently."""
     signature: str
     preview: str
     words: tuple[str, str, str, str, str]
@@ -82,6 +86,7 @@ class UnitRow:
             self.start_line,
             self.end_line,
             *self.selection,
+            self.head,
             self.signature,
             self.preview,
         )
@@ -124,6 +129,11 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise DamagedStore(f"{path}: {error}") from None
         return cls(connection, path, read_only)
+
+    @classmethod
+    def in_memory(cls) -> Store:
+        """A store of the same form that is this process's alone and is never written anywhere."""
+        return cls(connect_in_memory(), Path(":memory:"), None)
 
     def close(self) -> None:
         """Close the connection; a closed store answers nothing any more."""
@@ -225,6 +235,22 @@ class Store:
         """Every file that was read, by path, those without units too."""
         return {row[1]: FileRow(*row) for row in self.rows("SELECT id, path, stamp, digest FROM files")}
 
+    def files_within(self, paths: Iterable[str]) -> dict[str, FileRow]:
+        """The same of those files alone that are one of `paths` or lie in a folder that is one."""
+        found: dict[str, FileRow] = {}
+        for path in paths:
+            # "0" is the character after "/": the range is all that begins with `path/`.
+            rows = self.rows(
+                "SELECT id, path, stamp, digest FROM files WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')",
+                (path,),
+            )
+            found.update((row[1], FileRow(*row)) for row in rows)
+        return found
+
+    def problems(self, most: int) -> list[tuple[str, str]]:
+        """(path, problem) of the files with which something is wrong."""
+        return self.rows("SELECT path, problem FROM files WHERE problem != '' ORDER BY path LIMIT ?", (most,))
+
     def touch(self, file: int, stamp: str) -> None:
         """The file's content is as it was; only its stamp is new. Inside of `transaction`."""
         self._db.execute("UPDATE files SET stamp = ? WHERE id = ?", (stamp, file))
@@ -245,12 +271,11 @@ class Store:
 
         A unit whose text is as before keeps its id, so that its vector and its full text stay as they are.
         """
-        values = (state.stamp, state.digest, state.language, state.skipped, state.path_key, state.path)
         [(file,)] = self._db.execute(
-            "INSERT INTO files (stamp, digest, language, skipped, path_key, path) VALUES (?,?,?,?,?,?)"
+            "INSERT INTO files (stamp, digest, language, skipped, problem, path_key, path) VALUES (?,?,?,?,?,?,?)"
             " ON CONFLICT (path) DO UPDATE SET stamp = excluded.stamp, digest = excluded.digest,"
-            " language = excluded.language, skipped = excluded.skipped RETURNING id",
-            values,
+            " language = excluded.language, skipped = excluded.skipped, problem = excluded.problem RETURNING id",
+            (state.stamp, state.digest, state.language, state.skipped, state.problem, state.path_key, state.path),
         ).fetchall()
         kept: dict[bytes, list[int]] = {}
         for unit, key in self._db.execute("SELECT id, key FROM units WHERE file = ? ORDER BY id DESC", (file,)):
@@ -259,7 +284,7 @@ class Store:
             if same := kept.get(row.key):
                 self._db.execute(
                     "UPDATE units SET key = ?, name = ?, container = ?, kind = ?, start_line = ?, end_line = ?,"
-                    " name_line = ?, name_start = ?, name_end = ?, signature = ?, preview = ? WHERE id = ?",
+                    " name_line = ?, name_start = ?, name_end = ?, head = ?, signature = ?, preview = ? WHERE id = ?",
                     (*row.columns(), same.pop()),
                 )
             else:
@@ -271,7 +296,7 @@ class Store:
     def _insert(self, file: int, row: UnitRow) -> None:
         cursor = self._db.execute(
             "INSERT INTO units (file, key, name, container, kind, start_line, end_line, name_line, name_start,"
-            " name_end, signature, preview) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+            " name_end, head, signature, preview) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (file, *row.columns()),
         )
         self._db.execute(

@@ -35,6 +35,9 @@ PATH_WEIGHT = 0.5
 TAIL_LIMIT = 8_192
 """Vectors that are searched exactly, without a graph: 2 ms at 256 numbers each. More, and a main file is written."""
 
+DEAD_VECTORS = 1_000
+"""So many come to the tail before those of units that are gone are looked for."""
+
 MAX_PARTS = 256
 """Parts of one unit that have a vector; a key of the graph is unit id * MAX_PARTS + part."""
 
@@ -83,6 +86,8 @@ class VectorIndex:
         self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
         """What is in the graph."""
         self._tail = _Tail(dim)
+        self._added = 0
+        """Vectors that came to the tail since it held living units alone."""
         self._high = 0
         self.problem: str | None = None
         """What was wrong with the main file, if it had to be left out."""
@@ -129,8 +134,13 @@ class VectorIndex:
                 self._open_main(main)
             rows = self._store.rows(f"{_SELECT} WHERE u.id > ?2 ORDER BY u.id", (self._model, self._high))
             if rows:
-                self._tail.add(*_matrix(self._store, rows, self._dim))
+                self._added += self._tail.add(*_matrix(self._store, rows, self._dim))
                 self._high = rows[-1][0]
+            if self._added > max(DEAD_VECTORS, len(self._tail) // 2):
+                above = self._main.high if self._main and self._graph is not None else 0
+                alive = self._store.rows("SELECT id FROM units WHERE id > ?", (above,))
+                self._tail.keep(np.array([unit for (unit,) in alive], np.int64))
+                self._added = 0
 
     def compact(self) -> bool:
         """Write a new main file if the tail has grown too long or most of the main file is dead.
@@ -218,9 +228,16 @@ class _Tail:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def add(self, ids: npt.NDArray[np.int64], matrix: Vectors) -> None:
+    def add(self, ids: npt.NDArray[np.int64], matrix: Vectors) -> int:
+        """Returns how many."""
         self._ids = np.concatenate([self._ids, ids])
         self._matrix = np.concatenate([self._matrix, matrix])
+        return len(ids)
+
+    def keep(self, units: npt.NDArray[np.int64]) -> None:
+        """Drop what is not of `units`."""
+        alive = np.isin(self._ids, units)
+        self._ids, self._matrix = self._ids[alive], self._matrix[alive]
 
     def search(self, query: Vectors, count: int) -> tuple[npt.NDArray[np.int64], Vectors]:
         scores = self._matrix @ query

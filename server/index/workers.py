@@ -1,5 +1,6 @@
-"""Files are prepared in worker processes: parsing is most of the work of a first index, and Python's threads share
-one interpreter lock."""
+"""Files are prepared in worker processes: parsing is most of the work of a first index, and Python's threads share one
+interpreter lock. And a text that crashes its parser costs a worker, not the server.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ..workspace.discover import FoundFile
-from .prepare import PreparedFile, Unreadable, passed_over, prepare
+from .prepare import PreparedFile, Unreadable, passed_over, prepare, prepare_text, unprepared
 
 Result = TypeVar("Result")
 
@@ -27,8 +28,8 @@ Task: TypeAlias = tuple[FoundFile, bytes | None]
 Outcome: TypeAlias = tuple[FoundFile, PreparedFile | Unreadable | None]
 """A file, and what `prepare` made of it: None if its content did not change."""
 
-WORTH_PROCESSES = 2_000_000
-"""Bytes to prepare from which starting processes pays: they take about 0.4 s to be there."""
+WORTH_MORE = 2_000_000
+"""Bytes to prepare from which more than one process pays: each takes about 0.2 s to be there."""
 
 _CHUNK_BYTES = 200_000
 """Work that one message carries."""
@@ -36,45 +37,111 @@ _CHUNK_BYTES = 200_000
 WORKER_BYTES = 3 << 30
 """Address space of a worker. A file of 1 MB takes a fiftieth of that; some texts make a grammar take 20 GB."""
 
+WORK_SECONDS = 60
+"""CPU time for one message's work. Parsing bounds itself to seconds; this is for what is wrong with those bounds."""
+
+NICENESS = 10
+
 GRACE_SECONDS = 1.0
 """How long a worker whose work is not wanted any more may take for one file."""
 
 _IN_FLIGHT = 4
 """Messages a worker that may wait or be done: bounds what is held in memory."""
 
-
-def prepare_all(root: Path, tasks: Sequence[Task], workers: int, cancelled: Callable[[], bool]) -> Iterator[Outcome]:
-    """Prepare files by `workers` processes, or in this one where there is little to do. In the order of `tasks`.
-
-    A file on which a parser crashes takes a worker with it, and is passed over; no other file is. Ends early when
-    `cancelled` answers True.
-    """
-    many = workers > 1 and sum(found.size for found, _ in tasks) >= WORTH_PROCESSES
-    chunks = _by_processes(root, tasks, workers) if many else (_prepare_chunk(root, [task]) for task in tasks)
-    with contextlib.closing(chunks):
-        for outcomes in chunks:
-            yield from outcomes
-            if cancelled():
-                return
+CRASHED = "its parser crashed or did not end"
 
 
-def _by_processes(root: Path, tasks: Sequence[Task], workers: int) -> Generator[list[Outcome], None, None]:
-    pool = _Pool(workers)
-    try:
-        waiting: deque[tuple[list[Task], Future[list[Outcome]]]] = deque()
+class Workers:
+    """Processes that prepare files: one that is started when there is work and stays, and more while there is much."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: _Pool | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes."""
+        with self._lock:
+            pool, self._kept = self._kept, None
+        if pool:
+            pool.close()
+
+    def prepare_all(
+        self, root: Path, tasks: Sequence[Task], cancelled: Callable[[], bool] = lambda: False
+    ) -> Iterator[Outcome]:
+        """Prepare files, in the order of `tasks`.
+
+        A file on which a parser crashes takes a worker with it, and is passed over; no other file is. Ends early when
+        `cancelled` answers True.
+        """
+        much = self._most > 1 and sum(found.size for found, _ in tasks) >= WORTH_MORE
+        with contextlib.closing(self._by_many(root, tasks) if much else self._by_one(root, tasks)) as chunks:
+            for outcomes in chunks:
+                yield from outcomes
+                if cancelled():
+                    return
+
+    def prepare_text(self, path: str, text: str) -> PreparedFile:
+        """Prepare a text that stands for the content of a file; one that crashes its parser has no units."""
+        pool = self._pool()
+        try:
+            return pool.submit(prepare_text, path, text).result()
+        except (BrokenProcessPool, MemoryError):
+            self._part_with(pool)
+            return _prepare_text_apart(path, text)
+
+    def _by_one(self, root: Path, tasks: Sequence[Task]) -> Generator[list[Outcome], None, None]:
         for chunk in _chunks(tasks):
+            pool = self._pool()
             try:
-                waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
-            except BrokenProcessPool:
-                pool.close()
-                pool = _Pool(workers)
-                waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
-            if len(waiting) >= workers * _IN_FLIGHT:
+                yield pool.submit(_prepare_chunk, root, chunk).result()
+            except (BrokenProcessPool, MemoryError):
+                self._part_with(pool)
+                yield _prepare_apart(root, chunk)
+
+    def _by_many(self, root: Path, tasks: Sequence[Task]) -> Generator[list[Outcome], None, None]:
+        pool = _Pool(self._most)
+        try:
+            waiting: deque[tuple[list[Task], Future[list[Outcome]]]] = deque()
+            for chunk in _chunks(tasks):
+                try:
+                    waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
+                except BrokenProcessPool:
+                    pool.close()
+                    pool = _Pool(self._most)
+                    waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
+                if len(waiting) >= self._most * _IN_FLIGHT:
+                    yield _result(root, *waiting.popleft())
+            while waiting:
                 yield _result(root, *waiting.popleft())
-        while waiting:
-            yield _result(root, *waiting.popleft())
-    finally:
+        finally:
+            pool.close()
+
+    def _pool(self) -> _Pool:
+        with self._lock:
+            self._kept = self._kept or _Pool(1)
+            return self._kept
+
+    def _part_with(self, pool: _Pool) -> None:
+        """A worker crashed: the next one is another."""
+        with self._lock:
+            if self._kept is pool:
+                self._kept = None
         pool.close()
+
+
+def prepare_here(root: Path, tasks: Sequence[Task], cancelled: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
+    """The same in this process, which a crash would end."""
+    for task in tasks:
+        yield from _prepare_chunk(root, [task])
+        if cancelled():
+            return
 
 
 def _result(root: Path, chunk: list[Task], future: Future[list[Outcome]]) -> list[Outcome]:
@@ -94,11 +161,21 @@ def _prepare_apart(root: Path, chunk: list[Task]) -> list[Outcome]:
         except (BrokenProcessPool, MemoryError):
             if len(chunk) == 1:
                 found = chunk[0][0]
-                return [(found, passed_over(root, found, "its parser crashed"))]
+                return [(found, passed_over(root, found, CRASHED))]
         half = len(chunk) // 2
         return _prepare_apart(root, chunk[:half]) + _prepare_apart(root, chunk[half:])
     except BrokenProcessPool:
         return _prepare_chunk(root, chunk)  # no process can live here at all: the files are not to blame
+    finally:
+        pool.close()
+
+
+def _prepare_text_apart(path: str, text: str) -> PreparedFile:
+    pool = _Pool(1)
+    try:
+        return pool.submit(prepare_text, path, text).result()
+    except (BrokenProcessPool, MemoryError):
+        return unprepared(path, CRASHED)
     finally:
         pool.close()
 
@@ -189,7 +266,17 @@ _shift = _Shift()
 
 def _on_shift(work: Callable[..., Result], *arguments: Any) -> Result:
     with _shift:
-        return work(*arguments)
+        _end_after(WORK_SECONDS)
+        try:
+            return work(*arguments)
+        finally:
+            _end_after(0)
+
+
+def _end_after(cpu_seconds: float) -> None:
+    """Have the system end this process after so much work, even inside of a parser that never looks up. 0: never."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 
 def _start_worker(lease: Connection) -> None:
@@ -201,7 +288,7 @@ def _start_worker(lease: Connection) -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (WORKER_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     if hasattr(os, "nice"):
-        os.nice(5)
+        os.nice(NICENESS)
     threading.Thread(target=_end_with, args=(lease, multiprocessing.parent_process()), daemon=True).start()
 
 

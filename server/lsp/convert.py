@@ -9,9 +9,7 @@ from urllib.parse import quote
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from ..parse import NotText, decode
 from ..search.answer import Hit
-from ..workspace.read import read_regular
 from .protocol import SearchItem
 
 _KINDS = {
@@ -49,12 +47,11 @@ def path_of(uri: str) -> Path | None:
 
 
 class Converter:
-    """Converts the hits of one answer in one folder; reads each file at most once."""
+    """Converts the hits of one folder."""
 
     def __init__(self, folder_uri: str, root: Path, encoding: str | None) -> None:
         """`encoding` is what the client and the server agreed to count columns in: utf-8, utf-16 or utf-32."""
         self._uri, self.root, self._encoding = folder_uri.rstrip("/"), root, encoding
-        self._lines: dict[str, list[str]] = {}
 
     def item(self, hit: Hit) -> SearchItem:
         """A hit as an item of `meaning/search`."""
@@ -62,8 +59,8 @@ class Converter:
         return {
             "location": self.location(hit),
             "selectionRange": types.Range(
-                types.Position(line, self._column(hit.path, line, first)),
-                types.Position(line, self._column(hit.path, line, last)),
+                types.Position(line, self._column(hit.head, first)),
+                types.Position(line, self._column(hit.head, last)),
             ),
             "name": hit.name,
             "containerName": hit.container or None,
@@ -89,23 +86,11 @@ class Converter:
             types.Range(types.Position(hit.start_line, 0), types.Position(hit.end_line + 1, 0)),
         )
 
-    def _column(self, path: str, line: int, column: int) -> int:
-        """A column in code points -> in the client's units."""
-        if self._encoding == types.PositionEncodingKind.Utf32 or column == 0:
-            return column
-        lines = self._lines_of(path)
-        before = lines[line][:column] if line < len(lines) else ""
-        if before.isascii():
+    def _column(self, head: str, column: int) -> int:
+        """A column in code points -> in the client's units. `head` is the line up to there, or nothing if in ASCII."""
+        before = head[:column]
+        if not before or self._encoding == types.PositionEncodingKind.Utf32:
             return column
         if self._encoding == types.PositionEncodingKind.Utf8:
-            return len(before.encode(errors="surrogatepass"))
-        return len(before.encode("utf-16-le", errors="surrogatepass")) // 2
-
-    def _lines_of(self, path: str) -> list[str]:
-        if path not in self._lines:
-            try:
-                text = decode(read_regular(self.root / path))
-            except (OSError, NotText):  # Gone since the search: the columns stay as they are.
-                text = ""
-            self._lines[path] = text.split("\n")
-        return self._lines[path]
+            return len(before.encode())
+        return len(before.encode("utf-16-le")) // 2

@@ -22,7 +22,8 @@ from ..search.query import QueryError, parse_query
 from ..search.searcher import Cancelled, Searcher
 from . import protocol
 from .convert import Converter, path_of
-from .folders import EXPECTED, Folder, Job
+from .folder import Folder
+from .folders import EXPECTED, Job
 from .protocol import ReindexParams, ReindexResult, SearchItem, SearchParams, SearchResult, SimilarParams, StatusResult
 from .session import Session, folder_status
 
@@ -364,8 +365,10 @@ def _with_token(values: Any, params: types.ExecuteCommandParams) -> Any:
 
 
 def _files_changed(session: Session, uris: Sequence[str], concerned: Callable[[Folder], bool] = lambda _: True) -> None:
-    """Have the folders that hold the files updated. git's own files change all the time and are never indexed."""
+    """Have the files looked at in the folders that hold them. git's own files change all the time and are never
+    indexed."""
     paths = [path for uri in uris if (path := path_of(uri)) and _GIT not in path.parts]
-    for folder in {folder for path in paths if (folder := session.folders.holding(path))}:
-        if concerned(folder):
-            session.folders.update(folder)
+    for folder in filter(concerned, session.folders):
+        for path in paths:
+            if place := folder.relative(path):
+                session.folders.changed(folder, place)

@@ -1,4 +1,4 @@
-"""The workspace folders: each one's index, and the one thread that keeps all of them up to date.
+"""All workspace folders, and the one thread that keeps their indexes up to date.
 
 A folder has two connections to its index: the indexing thread writes through one, searches read through the other,
 so that a search never waits for a transaction.
@@ -9,54 +9,36 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..embed.bundle import Bundle, ModelError, resolve_model
-from ..embed.embedder import Embedder
+from ..embed.bundle import ModelError
 from ..index.database import StoreError
-from ..index.index import Index
+from ..index.index import WHOLE, Index
 from ..index.report import IndexReport, Progress
-from ..search.searcher import Searcher
+from ..index.workers import Workers
 from ..settings import Settings
+from ..workspace.ignore import Ignores
+from ..workspace.overlay import Overlay
 from ..workspace.watch import ChangeSet, Mode, Watcher
 from .convert import path_of
+from .folder import Folder
+from .model import Model
 
-RETRY_SECONDS = 5.0
+FOLLOW_SECONDS = 1.0
 """How soon an index that another process was writing is looked at again: it may be done, or gone."""
+RETRY_SECONDS = 5.0
+"""How soon an update that failed is tried again: there may be room on the disk by then."""
+REST = 10
+"""Trying again and again rests so many times as long as it works."""
 
 EXPECTED = (ModelError, StoreError, OSError)
 """What can go wrong without a fault of ours; the message tells the user all."""
 
 log = logging.getLogger(__name__)
-
-
-class Model:
-    """The model of the settings, loaded when it is first needed and then shared by all folders."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._lock = threading.Lock()
-        self._bundle: Bundle | None = None
-        self._embedder: Embedder | None = None
-
-    def bundle(self) -> Bundle:
-        """The bundle, checked once. Raises ModelError."""
-        with self._lock:
-            if self._bundle is None:
-                self._bundle = Bundle.load(resolve_model(self._settings.model))
-            return self._bundle
-
-    def embedder(self) -> Embedder:
-        """The embedder. Raises ModelError."""
-        bundle = self.bundle()
-        with self._lock:
-            if self._embedder is None:
-                self._embedder = Embedder(bundle, self._settings.threads)
-            return self._embedder
 
 
 @dataclass
@@ -69,99 +51,46 @@ class Job:
     done: Future[IndexReport] = field(default_factory=Future)
 
 
-@dataclass(eq=False)
-class _Reader:
-    """A searcher with a connection of its own, and how many searches use it now."""
+@dataclass
+class _Wish:
+    """What is to be done for a folder."""
 
-    searcher: Searcher
-    users: int = 0
+    paths: set[str] = field(default_factory=set)
+    """Where its files may have changed, as in a ChangeSet."""
+    jobs: list[Job] = field(default_factory=list)
+    """Who waits for it."""
 
-    def close(self) -> None:
-        self.searcher.index.close()
-
-
-class Folder:
-    """One workspace folder. Searches share it with the indexing thread."""
-
-    def __init__(self, uri: str, path: Path, settings: Settings, model: Model) -> None:
-        self.uri, self.path = uri, path
-        self.state = "waiting"
-        """`waiting`, `indexing`, `ready` or `failed`."""
-        self.problem: str | None = None
-        self.done = self.total = 0
-        """Files of the update that runs."""
-        self.retired = False
-        """Whether the folder left the workspace, or its settings changed."""
-        self.watched = False
-        """Whether changes are seen from now on. An update that begins before would have to be done again."""
-        self.watch: Mode = "watching"
-        self.unwatched: str | None = None
-        """Why not all changes of its files are seen as they happen."""
-        self._settings, self._model = settings, model
-        self._lock = threading.Lock()
-        self._reader: _Reader | None = None
-
-    @contextmanager
-    def reading(self) -> Iterator[Searcher]:
-        """A searcher, valid inside of the block. Raises ModelError, StoreError or OSError."""
-        with self._lock:
-            if self._reader and self._reader.searcher.index.store.replaced():  # another process built it anew
-                self._drop_reader()
-            reader = self._reader = self._reader or _Reader(Searcher(self.open()))
-            reader.users += 1
-        try:
-            yield reader.searcher
-        finally:
-            with self._lock:
-                reader.users -= 1
-                if not reader.users and (self.retired or reader is not self._reader):
-                    reader.close()
-                    self._reader = None if reader is self._reader else self._reader
-
-    def open(self) -> Index:
-        """A new connection to the folder's index. Raises ModelError, StoreError or OSError."""
-        if not self.path.is_dir():
-            raise NotADirectoryError(f"{self.path}: no such folder")
-        return Index.open(self.path, self._model.bundle(), self._settings, self._model.embedder())
-
-    def reopen(self) -> None:
-        """Let later searches connect anew; those that run keep what they have."""
-        with self._lock:
-            self._drop_reader()
-
-    def _drop_reader(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader and not reader.users:
-            reader.close()
-
-    def retire(self) -> None:
-        """Stop the folder's update, and close its index when nobody uses it any more."""
-        self.retired = True
-        self.reopen()
-
-    def pending(self, known: int) -> int:
-        """Files that are still to be taken up: `known` to the index, or at least one while nobody has looked."""
-        unseen = self.state in ("waiting", "indexing") and self.total == 0
-        return max(known, self.total - self.done, int(unseen))
+    @property
+    def small(self) -> bool:
+        """Whether it is an edit or the like, which goes before the work that takes time."""
+        return not self.jobs and "" not in self.paths
 
 
 class Folders:
     """All workspace folders. Every public method returns at once."""
 
     def __init__(
-        self, settings: Settings, changed: Callable[[Folder], None], background: Callable[[Folder], Job]
+        self,
+        settings: Settings,
+        overlay: Overlay,
+        changed: Callable[[Folder], None],
+        background: Callable[[Folder], Job],
     ) -> None:
-        """`changed` hears, in another thread, that a folder's index or state changed; `background` makes the job
-        of an update that no request asked for."""
+        """`overlay` holds the open documents. `changed` hears, in another thread, that a folder's index or state
+        changed; `background` makes the job of an update that no request asked for."""
         self.settings = settings
         self.model = Model(settings)
-        self._told, self._background = changed, background
+        self._overlay, self._told, self._background = overlay, changed, background
+        self._workers = Workers(settings.threads)
         self._folders: dict[str, Folder] = {}
         self._watchers: dict[Folder, Watcher] = {}
-        self._jobs: dict[Folder, list[Job]] = {}
-        self._retries: dict[Folder, float] = {}
+        self._wishes: dict[Folder, _Wish] = {}
+        self._retries: dict[Folder, tuple[float, set[str]]] = {}
+        """When an update is tried again, and where."""
         self._stirred = threading.Condition()
         self._closed = False
+        self._writers: dict[Folder, Index] = {}
+        """The indexing thread's."""
         self._thread = threading.Thread(target=self._work, name="meaning-index", daemon=True)
         self._thread.start()
 
@@ -178,16 +107,17 @@ class Folders:
             self.update(gone)  # Which no longer can be, and so closes the connection that the thread has.
         for uri, path in wanted.items():
             if uri not in self._folders:
-                folder = self._folders[uri] = Folder(uri, path, self.settings, self.model)
+                folder = Folder(uri, path, self.settings, self.model, self._overlay, self._workers)
+                self._folders[uri] = folder
                 self._watchers[folder] = self._watch(folder)
 
     def _watch(self, folder: Folder) -> Watcher:
         """Have the folder updated now, and whenever its files change."""
 
-        def changed(_: ChangeSet) -> None:
+        def changed(changes: ChangeSet) -> None:
             folder.watched = True
             if not folder.retired:
-                self.update(folder)
+                self._wish(folder, changes.paths)
 
         def mode_changed(mode: Mode, reason: str | None) -> None:
             folder.watch, folder.unwatched = mode, reason
@@ -213,14 +143,23 @@ class Folders:
 
     def holding(self, path: Path) -> Folder | None:
         """The innermost folder that holds a path."""
-        holders = [folder for folder in self if path.is_relative_to(folder.path)]
+        holders = [folder for folder in self if folder.relative(path) is not None]
         return max(holders, key=lambda folder: len(folder.path.parts), default=None)
 
+    def changed(self, folder: Folder, path: str) -> None:
+        """A file or a folder (relative, with `/`) may have changed: have it looked at soon."""
+        above = path.rpartition("/")[0]
+        self._wish(folder, [above if Ignores.depends_on(path) else path])
+
     def update(self, folder: Folder, job: Job | None = None) -> None:
-        """Have the folder's index updated soon. Wishes that come while one is waiting are fulfilled together."""
+        """Have all of the folder looked at soon. Wishes that come while one is waiting are fulfilled together."""
+        self._wish(folder, WHOLE, job)
+
+    def _wish(self, folder: Folder, paths: Collection[str], job: Job | None = None) -> None:
         with self._stirred:
-            if job is not None or folder not in self._jobs:
-                self._jobs.setdefault(folder, []).append(job or self._background(folder))
+            wish = self._wishes.setdefault(folder, _Wish())
+            wish.paths.update(paths)
+            wish.jobs.extend([job] if job else [])
             self._stirred.notify()
 
     def close(self, patience: float) -> None:
@@ -233,38 +172,63 @@ class Folders:
         self._thread.join(patience)
         for watcher in watchers:
             watcher.close(patience)
+        self._workers.close()
 
     # -- the indexing thread
 
     def _work(self) -> None:
-        writers: dict[Folder, Index] = {}
         while wanted := self._next():
-            self._update(*wanted, writers)
-            for gone in [each for each in writers if each.retired]:
-                writers.pop(gone).close()
-        for index in writers.values():
+            self._fulfil(*wanted)
+            for gone in [each for each in self._writers if each.retired]:
+                self._writers.pop(gone).close()
+        for index in self._writers.values():
             index.close()
 
-    def _next(self) -> tuple[Folder, list[Job]] | None:
+    def _next(self) -> tuple[Folder, _Wish] | None:
         """Waits for the next folder to update; None when there will be no more."""
         with self._stirred:
             while not self._closed:
                 now = time.monotonic()
-                for folder in [folder for folder, due in self._retries.items() if due <= now]:
-                    del self._retries[folder]
-                    self._jobs.setdefault(folder, [self._background(folder)])
-                if first := next((folder for folder in self._jobs if folder.watched or folder.retired), None):
-                    self._retries.pop(first, None)
-                    return first, self._jobs.pop(first)
-                self._stirred.wait(min(self._retries.values()) - now if self._retries else None)
+                for folder in [folder for folder, (due, _) in self._retries.items() if due <= now]:
+                    self._wishes.setdefault(folder, _Wish())
+                waiting = [folder for folder in self._wishes if folder.watched or folder.retired]
+                if waiting:
+                    first = min(waiting, key=lambda folder: not self._wishes[folder].small)
+                    return first, self._take(first)
+                first_due = min((due for due, _ in self._retries.values()), default=None)
+                self._stirred.wait(None if first_due is None else first_due - now)
         return None
 
-    def _update(self, folder: Folder, jobs: list[Job], writers: dict[Folder, Index]) -> None:
+    def _take(self, folder: Folder) -> _Wish:
+        wish = self._wishes.pop(folder)
+        _, paths = self._retries.pop(folder, (0, ()))
+        wish.paths.update(paths)
+        return wish
+
+    def _take_small(self, running: Folder) -> Collection[str]:
+        """In the midst of a folder's update: the edits of other folders are taken up, those of this one returned."""
+        while True:
+            with self._stirred:
+                small = [each for each, wish in self._wishes.items() if wish.small and each not in self._retries]
+                if running in small:
+                    return self._take(running).paths
+                other = next((each for each in small if each.state == "ready" and not each.retired), None)
+                if other is None:
+                    return ()
+                wish = self._take(other)
+            self._fulfil(other, wish, alone=False)
+
+    def _fulfil(self, folder: Folder, wish: _Wish, alone: bool = True) -> None:
+        """Update the folder. If not `alone`, another folder's update waits for this one."""
+        jobs = wish.jobs or [self._background(folder)]
+
         def cancelled() -> bool:
             return self._closed or folder.retired or all(job.done.cancelled() or job.given_up() for job in jobs)
 
         def progress(done: int, total: int) -> None:
             folder.done, folder.total = done, total
+            if folder.state != "indexing":
+                self._set_state(folder, "indexing")
             for job in jobs:
                 job.progress(done, total)
 
@@ -272,18 +236,22 @@ class Folders:
             for job in jobs:
                 job.done.cancel()
             return
-        folder.state = "indexing"
-        self._told(folder)
-        outcome = self._outcome(folder, writers, progress, cancelled)
+        if folder.state == "waiting":
+            self._set_state(folder, "indexing")
+        start = time.monotonic()
+        urgent = (lambda: self._take_small(folder)) if alone else tuple
+        outcome = self._outcome(folder, wish.paths, progress, cancelled, urgent)
+        took = time.monotonic() - start
         folder.done = folder.total = 0
         if isinstance(outcome, IndexReport):
-            folder.state, folder.problem = "ready", None
+            totals = (outcome.files, outcome.units, outcome.pending)
+            self._set_state(folder, "ready", news=totals != folder.totals)
+            folder.totals = totals
             if outcome.pending and not cancelled():
-                with self._stirred:
-                    self._retries[folder] = time.monotonic() + RETRY_SECONDS
+                self._retry(folder, wish.paths, max(FOLLOW_SECONDS, REST * took))
         else:
-            folder.state, folder.problem = "failed", str(outcome) or type(outcome).__name__
-        self._told(folder)
+            self._set_state(folder, "failed", str(outcome) or type(outcome).__name__)
+            self._retry(folder, wish.paths, max(RETRY_SECONDS, REST * took))
         for job in jobs:
             with suppress(InvalidStateError):  # Taken back meanwhile.
                 if isinstance(outcome, IndexReport):
@@ -291,19 +259,36 @@ class Folders:
                 else:
                     job.done.set_exception(outcome)
 
+    def _set_state(self, folder: Folder, state: str, problem: str | None = None, news: bool = False) -> None:
+        """Tell of it if it is news, and be it for another reason."""
+        if news or (state, problem) != (folder.state, folder.problem):
+            folder.state, folder.problem = state, problem
+            self._told(folder)
+
+    def _retry(self, folder: Folder, paths: Collection[str], seconds: float) -> None:
+        with self._stirred:
+            self._retries[folder] = (time.monotonic() + seconds, {*paths})
+
     def _outcome(
-        self, folder: Folder, writers: dict[Folder, Index], progress: Progress, cancelled: Callable[[], bool]
+        self,
+        folder: Folder,
+        paths: Collection[str],
+        progress: Progress,
+        cancelled: Callable[[], bool],
+        urgent: Callable[[], Collection[str]],
     ) -> IndexReport | Exception:
         """Update the index, through a connection that stays open for the next time unless it failed."""
         try:
-            index = writers[folder] = writers.get(folder) or folder.open()
+            index = self._writers[folder] = self._writers.get(folder) or folder.open()
             store = index.store
-            report = index.update(progress, cancelled, workers=self.settings.threads)
+            report = index.update(progress, cancelled, self._workers, within=paths, urgent=urgent)
             if index.store is not store:  # It was damaged, and is another file now.
                 folder.reopen()
+            folder.problems = index.problems
         except Exception as error:  # Whatever it is, the other folders and the searches go on.
-            log.warning("%s: not indexed: %s", folder.path, error, exc_info=not isinstance(error, EXPECTED))
-            if broken := writers.pop(folder, None):
+            if str(error) != folder.problem:
+                log.warning("%s: not indexed: %s", folder.path, error, exc_info=not isinstance(error, EXPECTED))
+            if broken := self._writers.pop(folder, None):
                 broken.close()
             return error
         if report.embedded or report.removed:

@@ -15,6 +15,8 @@ from pygls.lsp.server import LanguageServer
 
 from .protocol import Token
 
+WORTH_SHOWING = 20
+"""Files from which work is shown that nobody asked for: less is done before anybody has looked."""
 REPORT_SECONDS = 0.1
 """Reports that come faster are left out: an editor draws each."""
 
@@ -28,8 +30,8 @@ def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *argument
 class WorkProgress:
     """The progress of one piece of work. Called from any thread; every message goes out from the event loop.
 
-    Without a token of the client's, nothing is shown until there are files to tell of, and nothing at all to a client
-    that cannot create a progress: work that turns out to be none does not flicker.
+    Without a token of the client's, nothing is shown until there are many files to tell of, and nothing at all to a
+    client that cannot create a progress: a save does not flicker.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class WorkProgress:
 
     def __call__(self, done: int, total: int) -> None:
         """`done` of `total` files."""
-        if not self._begun and not self._client_is_ready():
+        if not self._begun and (total < WORTH_SHOWING or not self._client_is_ready()):
             return
         if not self._begun:
             self._begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -22,7 +23,8 @@ from ..index.report import IndexReport
 from ..settings import Settings, with_values
 from ..workspace.overlay import Overlay
 from .documents import Documents
-from .folders import EXPECTED, Folder, Folders, Job
+from .folder import Folder
+from .folders import EXPECTED, Folders, Job
 from .progress import WorkProgress, on_loop
 from .protocol import INDEX_CHANGED, FolderStatus, Token
 from .wire import Wire
@@ -33,6 +35,8 @@ CLIENT_SECONDS = 2.0
 """How long a client may take to tell its settings before its requests are answered without them."""
 SEARCH_THREADS = 2
 """One that searches, and one for the next question of somebody who types on."""
+SHOWN = 200
+"""Messages that are remembered, so as not to be shown again."""
 _CLIENTS_OWN = ("trace",)
 """Keys that language clients put into a server's section for themselves."""
 
@@ -51,14 +55,14 @@ class Session(LanguageServer):
         self.loop = loop
         self.overlay = Overlay()
         self.documents = Documents(self.overlay)
-        self.folders = Folders(settings, self._folder_changed, self._background_job)
+        self.folders = Folders(settings, self.overlay, self._folder_changed, self._background_job)
         self._base = settings
         self._initial: Mapping[str, Any] = {}
         self._fallback_root: str | None = None
         self._searches = ThreadPoolExecutor(SEARCH_THREADS, "meaning-search")
         self._begun = asyncio.Event()
         self._configuring = asyncio.Lock()
-        self._shown: set[str] = set()
+        self._shown: deque[str] = deque(maxlen=SHOWN)
 
     @property
     def settings(self) -> Settings:
@@ -199,7 +203,7 @@ class Session(LanguageServer):
     def show_once(self, message: str, kind: types.MessageType) -> None:
         """Show a message to the user, unless it was shown before."""
         if message not in self._shown:
-            self._shown.add(message)
+            self._shown.append(message)
             self.window_show_message(types.ShowMessageParams(kind, message))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
@@ -219,7 +223,7 @@ def folder_status(folder: Folder) -> FolderStatus:
         with folder.reading() as searcher:
             status = searcher.index.status()
         files, units, pending = status.files, status.units, status.pending
-        problem = problem or (status.problems[-1] if status.problems else None)
+        problem = problem or next(reversed([*status.problems, *folder.problems]), None)
     except EXPECTED as error:
         problem = problem or str(error)
     return {

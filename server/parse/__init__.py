@@ -5,8 +5,19 @@ language is a row in languages.py, a query in queries/ and a fixture under tests
 """
 
 from .languages import LANGUAGES, Language, language_of, settled
-from .source import NotText, decode
+from .source import NotText, decode, split_lines
 from .unit import KINDS, Unit
 from .units import parse
 
-__all__ = ["KINDS", "LANGUAGES", "Language", "NotText", "Unit", "decode", "language_of", "parse", "settled"]
+__all__ = [
+    "KINDS",
+    "LANGUAGES",
+    "Language",
+    "NotText",
+    "Unit",
+    "decode",
+    "language_of",
+    "parse",
+    "settled",
+    "split_lines",
+]

@@ -30,6 +30,8 @@ class Hit:
     end_line: int
     selection: tuple[int, int, int]
     """Where the name stands: line, first column, column after the last."""
+    head: str
+    """The line of the name, up to the name's end, if it holds more than ASCII: for who counts columns differently."""
     name: str
     container: str
     kind: str

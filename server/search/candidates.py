@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..index.index import Index
-from ..index.vectors import combine, unpack
+from ..embed.bundle import Bundle
+from ..index.store import Store
+from ..index.vectors import VectorIndex, combine, unpack
 from ..index.words import query_stems
 
 Vectors = npt.NDArray[np.float32]
@@ -44,6 +45,14 @@ FIELD_WEIGHTS = (6.0, 2.0, 3.0, 3.0, 1.0)
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
+class Searchable(Protocol):
+    """Where candidates come from: an Index, or the Buffers beside it."""
+
+    store: Store
+    vectors: VectorIndex
+    bundle: Bundle
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A unit that may answer, with all that ranking and display need of it."""
@@ -57,6 +66,7 @@ class Candidate:
     start_line: int
     end_line: int
     selection: tuple[int, int, int]
+    head: str
     preview: str
     key: bytes
     words: tuple[str, str, str, str, str]
@@ -67,6 +77,11 @@ class Candidate:
     """Cosine of the query and the unit's combined vector; of its best part."""
     lexical: float
     """BM25 with FIELD_WEIGHTS, 0 if full text did not choose it."""
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether it is an open document's; such ids are negative."""
+        return self.unit < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +94,11 @@ class Terms:
     """The stems that full text asks for."""
     identifiers: tuple[str, ...]
     """Words of the query as typed that may be names."""
+    rarity: dict[str, float]
+    """Stem -> what BM25 weighs it by in this index."""
 
 
-def terms_of(index: Index, text: str) -> Terms:
+def terms_of(index: Searchable, text: str) -> Terms:
     """The query's stems with their weights in this index."""
     stems = query_stems(text)
     [(units,)] = index.store.rows("SELECT count(*) FROM units")
@@ -96,11 +113,17 @@ def terms_of(index: Index, text: str) -> Terms:
             break
         rare.append(stem)
     identifiers = tuple(dict.fromkeys(_IDENTIFIER.findall(text)))
-    return Terms({stem: value / total for stem, value in frequency.items()}, tuple(rare), identifiers)
+    weights = {stem: value / total for stem, value in frequency.items()}
+    return Terms(weights, tuple(rare), identifiers, {stem: _rarity(counts.get(stem, 0), units) for stem in stems})
+
+
+def _rarity(having: int, units: int) -> float:
+    """A word's weight in FTS5's bm25, which never lets it fall to nothing."""
+    return max(1e-6, math.log((max(0, units - having) + 0.5) / (having + 0.5)))
 
 
 def gather(
-    index: Index, terms: Terms, vector: Vectors | None, allowed: frozenset[int] | None, lexical: bool = True
+    index: Searchable, terms: Terms, vector: Vectors | None, allowed: frozenset[int] | None, lexical: bool = True
 ) -> list[Candidate]:
     """The candidates of a query, in no order. `vector` [dim] is None when only full text is asked.
 
@@ -115,7 +138,7 @@ def gather(
     return found
 
 
-def _by_vector(index: Index, vector: Vectors, allowed: frozenset[int] | None) -> set[int]:
+def _by_vector(index: Searchable, vector: Vectors, allowed: frozenset[int] | None) -> set[int]:
     if allowed is None:
         return {unit for unit, _ in index.vectors.search(vector, DENSE)}
     if len(allowed) <= EXACT_UNITS:
@@ -126,7 +149,7 @@ def _by_vector(index: Index, vector: Vectors, allowed: frozenset[int] | None) ->
     return set(passed[:DENSE])
 
 
-def _by_text(index: Index, terms: Terms, allowed: frozenset[int] | None) -> dict[int, float]:
+def _by_text(index: Searchable, terms: Terms, allowed: frozenset[int] | None) -> dict[int, float]:
     if not terms.rare:
         return {}
     match = " OR ".join(f'"{stem}"' for stem in terms.rare)
@@ -140,7 +163,7 @@ def _by_text(index: Index, terms: Terms, allowed: frozenset[int] | None) -> dict
     return {unit: -score for unit, score in rows}
 
 
-def _by_name(index: Index, terms: Terms, allowed: frozenset[int] | None) -> set[int]:
+def _by_name(index: Searchable, terms: Terms, allowed: frozenset[int] | None) -> set[int]:
     found: set[int] = set()
     for name in terms.identifiers:
         rows = index.store.rows("SELECT id FROM units WHERE name = ? COLLATE NOCASE", (name,))
@@ -149,12 +172,14 @@ def _by_name(index: Index, terms: Terms, allowed: frozenset[int] | None) -> set[
     return found
 
 
-def _load(index: Index, units: Iterable[int], lexical: dict[int, float], vector: Vectors | None) -> list[Candidate]:
+def _load(
+    index: Searchable, units: Iterable[int], lexical: dict[int, float], vector: Vectors | None
+) -> list[Candidate]:
     chosen = list(units)
     cosines = {} if vector is None else _cosines(index, chosen, vector)
     rows = index.store.rows_in(
         "SELECT u.id, f.path, f.language, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line,"
-        " u.name_start, u.name_end, u.preview, u.key, w.name, w.container, w.doc, w.path, w.body"
+        " u.name_start, u.name_end, u.head, u.preview, u.key, w.name, w.container, w.doc, w.path, w.body"
         " FROM units u CROSS JOIN files f ON f.id = u.file CROSS JOIN words w ON w.rowid = u.id WHERE u.id IN (?)",
         chosen,
     )
@@ -163,9 +188,9 @@ def _load(index: Index, units: Iterable[int], lexical: dict[int, float], vector:
 
 def _candidate(row: tuple[Any, ...], cosines: tuple[float, float, float], lexical: float) -> Candidate:
     unit, path, language, name, container, kind, start_line, end_line, *rest = row
-    line, first, last, preview, key, *words = rest
+    line, first, last, head, preview, key, *words = rest
     return Candidate(
-        unit, path, language, name, container, kind, start_line, end_line, (line, first, last), preview, key,
+        unit, path, language, name, container, kind, start_line, end_line, (line, first, last), head, preview, key,
         (words[0], words[1], words[2], words[3], words[4]), *cosines, lexical,
     )  # fmt: skip
 
@@ -173,7 +198,7 @@ def _candidate(row: tuple[Any, ...], cosines: tuple[float, float, float], lexica
 _FAR = (0.0, 0.0, 0.0)
 
 
-def _cosines(index: Index, units: Iterable[int], vector: Vectors) -> dict[int, tuple[float, float, float]]:
+def _cosines(index: Searchable, units: Iterable[int], vector: Vectors) -> dict[int, tuple[float, float, float]]:
     """Unit -> cosine with its code, with its path, with both combined; of the part that is best combined."""
     dim = len(vector)
     rows = index.store.rows_in(

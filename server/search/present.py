@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..index.prepare import unit_key, units_of
+from ..index.prepare import digest_of, parsed_file, unit_key
 from ..index.stamp import stat_stamp
-from ..parse import Unit
 from ..workspace.read import read_regular
 from .answer import Hit
 from .candidates import Candidate
@@ -20,14 +19,16 @@ class Place:
     start_line: int
     end_line: int
     selection: tuple[int, int, int]
+    head: str
 
 
 class Presenter:
     """Makes the hits of one answer; looks at each file once."""
 
-    def __init__(self, root: Path, stamps: dict[str, str]) -> None:
-        self._root, self._stamps = root, stamps
-        self._moved: dict[str, dict[bytes, list[Unit]] | None] = {}
+    def __init__(self, root: Path, known: dict[str, tuple[str, bytes]]) -> None:
+        """`known` are the stamp and the digest that the index has of each file."""
+        self._root, self._known = root, known
+        self._moved: dict[str, dict[bytes, list[Place]] | None] = {}
 
     def hit(self, candidate: Candidate, score: float) -> Hit | None:
         """The hit where it stands in the file as it is now; None if the unit is not there any more."""
@@ -39,6 +40,7 @@ class Presenter:
             place.start_line,
             place.end_line,
             place.selection,
+            place.head,
             candidate.name,
             candidate.container,
             candidate.kind,
@@ -48,28 +50,32 @@ class Presenter:
         )
 
     def _place(self, c: Candidate) -> Place | None:
+        if c.unsaved:
+            return Place(c.start_line, c.end_line, c.selection, c.head)
         if c.path not in self._moved:
             self._moved[c.path] = self._reread(c.path)
         units = self._moved[c.path]
         if units is None:
-            return Place(c.start_line, c.end_line, c.selection)
-        same = units.get(c.key)
-        if not same:
-            return None
+            return Place(c.start_line, c.end_line, c.selection, c.head)
         # Twins (the two arms of an #ifdef) are told apart by where they were.
-        unit = min(same, key=lambda unit: abs(unit.start_line - c.start_line))
-        return Place(unit.start_line, unit.end_line, unit.selection)
+        same = units.get(c.key, ())
+        return min(same, key=lambda place: abs(place.start_line - c.start_line), default=None)
 
-    def _reread(self, path: str) -> dict[bytes, list[Unit]] | None:
-        """The file's units by key if it changed since it was indexed, else None."""
+    def _reread(self, path: str) -> dict[bytes, list[Place]] | None:
+        """Where the file's units are, by key, if it changed since it was indexed, else None."""
+        stamp, digest = self._known.get(path, ("", b""))
         file = self._root / path
         try:
-            if stat_stamp(file.lstat()) == self._stamps.get(path):
+            if stat_stamp(file.lstat()) == stamp:
                 return None
-            language, _, units = units_of(path, read_regular(file))
+            data = read_regular(file)
         except OSError:
             return {}
-        by_key: dict[bytes, list[Unit]] = {}
-        for unit in units:
-            by_key.setdefault(unit_key(unit, language), []).append(unit)
+        if digest_of(data) == digest:
+            return None
+        parsed = parsed_file(path, data)
+        by_key: dict[bytes, list[Place]] = {}
+        for unit, head in zip(parsed.units, parsed.heads, strict=True):
+            place = Place(unit.start_line, unit.end_line, unit.selection, head)
+            by_key.setdefault(unit_key(unit, parsed.language), []).append(place)
         return by_key

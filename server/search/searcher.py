@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
+from ..index.buffers import Buffers
 from ..index.index import Index
 from ..index.vectors import Vectors, unpack
 from .answer import Answer, Hit, Query
-from .candidates import Candidate, Terms, gather, terms_of
+from .candidates import Candidate, Searchable, Terms, gather, terms_of
 from .features import feature_matrix
 from .filters import allowed_units
 from .present import Presenter
 from .rank import Ranking, Scores, is_symbol, order
+from .unsaved import gather_unsaved
 
 SPARE = 10
 """Candidates ranked beyond the limit, in place of those that turn out to be gone from their file."""
 
-NO_TERMS = Terms({}, (), ())
+NO_TERMS = Terms({}, (), (), {})
 
 
 class Cancelled(Exception):
@@ -27,11 +30,18 @@ class Cancelled(Exception):
 
 
 class Searcher:
-    """Answers questions about one index. Never waits for an update of it; safe to share between threads."""
+    """Answers questions about one index, and the open documents beside it. Never waits for an update of the index;
+    safe to share between threads."""
 
-    def __init__(self, index: Index, ranking: Ranking | None = None) -> None:
-        self.index = index
+    def __init__(self, index: Index, buffers: Buffers | None = None, ranking: Ranking | None = None) -> None:
+        self.index, self._buffers = index, buffers
         self._ranking = ranking or Ranking.shipped()
+
+    def close(self) -> None:
+        """Give back what the searcher was made with."""
+        if self._buffers:
+            self._buffers.close()
+        self.index.close()
 
     def search(self, query: Query, cancelled: Callable[[], bool] = lambda: False) -> Answer:
         """The best hits for a query. Raises Cancelled, ModelError or StoreError."""
@@ -43,12 +53,15 @@ class Searcher:
     def similar(self, path: str, line: int, limit: int) -> Answer:
         """Units that do what the unit at a line (from 0) of a file does, itself left out; empty if none is there."""
         start = time.perf_counter()
-        found = self._unit_at(path, line)
-        if found is None:
-            return self._answer(start, [], np.empty(0, np.float32), limit, repeat=0)
-        unit, vector = found
-        self.index.vectors.follow()
-        candidates = [c for c in gather(self.index, NO_TERMS, vector, None, lexical=False) if c.unit != unit]
+        self._follow()
+        with self._one_moment():
+            found = self._unit_at(path, line)
+            if found is None:
+                return self._answer(start, [], np.empty(0, np.float32), limit, repeat=0)
+            unit, vector = found
+            everything = Query("", only="dense")
+            candidates = gather(self.index, NO_TERMS, vector, None, lexical=False)
+            candidates = [c for c in self._amended(everything, NO_TERMS, vector, candidates) if c.unit != unit]
         scores = np.array([c.code_cosine for c in candidates], np.float32)
         return self._answer(start, candidates, scores, limit, repeat=0)
 
@@ -56,13 +69,14 @@ class Searcher:
         self, query: Query, vector: Vectors | None, cancelled: Callable[[], bool] = lambda: False
     ) -> tuple[list[Candidate], Scores]:
         """The candidates of a query and their scores, unordered."""
-        self.index.vectors.follow()
-        with self.index.store.snapshot():
+        self._follow()
+        with self._one_moment():
             allowed = allowed_units(self.index.store, query)
             terms = terms_of(self.index, query.text)
             if cancelled():
                 raise Cancelled
             candidates = gather(self.index, terms, vector, allowed, lexical=query.only != "dense")
+            candidates = self._amended(query, terms, vector, candidates)
         if cancelled():
             raise Cancelled
         if query.only == "lexical":
@@ -71,19 +85,34 @@ class Searcher:
             return candidates, np.array([c.dense for c in candidates], np.float32)
         return candidates, self._ranking.scores(is_symbol(query.text), candidates, feature_matrix(candidates, terms))
 
+    def _follow(self) -> None:
+        self.index.vectors.follow()
+        if self._buffers:
+            self._buffers.follow()
+
+    @contextmanager
+    def _one_moment(self) -> Iterator[None]:
+        """All reads inside see one state of the index and of the documents."""
+        # The documents first, always: following them takes the index's lock within theirs.
+        with self._buffers.lock if self._buffers else nullcontext(), self.index.store.snapshot():
+            yield
+
+    def _amended(
+        self, query: Query, terms: Terms, vector: Vectors | None, candidates: list[Candidate]
+    ) -> list[Candidate]:
+        """`candidates` of the index with what open documents hold in place of what their files held."""
+        if self._buffers is None or not (files := self._buffers.speaking_for()):
+            return candidates
+        unsaved = gather_unsaved(self._buffers, query, terms, vector, candidates)
+        saved = [c for c in candidates if c.path not in files]
+        return saved + [c for c in unsaved if c.path in files]
+
     def _unit_at(self, path: str, line: int) -> tuple[int, Vectors] | None:
-        rows = self.index.store.rows(
-            "SELECT u.id, e.vectors FROM units u JOIN files f ON f.id = u.file"
-            " JOIN embeddings e ON e.model = ? AND e.key = u.key"
-            " WHERE f.path = ? AND u.start_line <= ? AND u.end_line >= ? ORDER BY u.end_line - u.start_line LIMIT 1",
-            (self.index.bundle.id, path, line, line),
-        )
-        if not rows:
-            return None
-        unit, blob = rows[0]
-        code, _, _ = unpack(self.index.store, [blob], [blob], self.index.bundle.dim)
-        mean = code.mean(axis=0)
-        return unit, mean / max(float(np.linalg.norm(mean)), 1e-12)
+        """The id (negative for an open document's) and the vector [dim] of the innermost unit at a line."""
+        if self._buffers and path in self._buffers.speaking_for():
+            found = _innermost(self._buffers, path, line)
+            return found and (-found[0], found[1])
+        return _innermost(self.index, path, line)
 
     def _answer(self, start: float, candidates: list[Candidate], scores: Scores, limit: int, repeat: float) -> Answer:
         ranked = order(candidates, scores, repeat, limit + SPARE)
@@ -97,7 +126,22 @@ class Searcher:
         )
 
     def _hits(self, ranked: list[tuple[Candidate, float]]) -> list[Hit]:
-        paths = {c.path for c, _ in ranked}
-        stamps = self.index.store.rows_in("SELECT path, stamp FROM files WHERE path IN (?)", paths)
-        presenter = Presenter(self.index.root, dict(stamps))
+        paths = {c.path for c, _ in ranked if not c.unsaved}
+        rows = self.index.store.rows_in("SELECT path, stamp, digest FROM files WHERE path IN (?)", paths)
+        presenter = Presenter(self.index.root, {path: (stamp, digest) for path, stamp, digest in rows})
         return [hit for c, score in ranked if (hit := presenter.hit(c, score))]
+
+
+def _innermost(source: Searchable, path: str, line: int) -> tuple[int, Vectors] | None:
+    rows = source.store.rows(
+        "SELECT u.id, e.vectors FROM units u JOIN files f ON f.id = u.file"
+        " JOIN embeddings e ON e.model = ? AND e.key = u.key"
+        " WHERE f.path = ? AND u.start_line <= ? AND u.end_line >= ? ORDER BY u.end_line - u.start_line LIMIT 1",
+        (source.bundle.id, path, line, line),
+    )
+    if not rows:
+        return None
+    unit, blob = rows[0]
+    code, _, _ = unpack(source.store, [blob], [blob], source.bundle.dim)
+    mean = code.mean(axis=0)
+    return unit, mean / max(float(np.linalg.norm(mean)), 1e-12)

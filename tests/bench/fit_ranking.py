@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from server.embed.bundle import Bundle, resolve_model
 from server.index.index import Index
+from server.index.workers import Workers
 from server.search.candidates import Candidate, gather, terms_of
 from server.search.features import FEATURES, feature_matrix
 from server.search.query import parse_query
@@ -65,7 +66,8 @@ def load_cases(bench: Path, bundle: Bundle, settings: Settings) -> list[Case]:
     cases = []
     for spec in json.loads((bench / "repos.json").read_text()):
         index = Index.open(bench / "repos" / spec["name"] / (spec["benchmark_root"] or ""), bundle, settings)
-        index.update(workers=2)
+        with Workers(2) as workers:
+            index.update(workers=workers)
         index.vectors.follow()
         judged = json.loads((bench / "annotations" / f"{spec['name']}.json").read_text())
         cases += [_case(index, spec["name"], item) for item in judged]

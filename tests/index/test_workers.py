@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from server.index import workers
-from server.index.prepare import PreparedFile
-from server.index.workers import Outcome, Task, prepare_all
+from server.index.prepare import PreparedFile, prepare_text
+from server.index.workers import Outcome, Task, Workers
 from server.workspace.discover import FoundFile
 
 _real = workers._prepare_chunk
+_real_text = prepare_text
 
 
 def crashing(root: Path, chunk: list[Task]) -> list[Outcome]:
@@ -34,29 +35,78 @@ def hungry(root: Path, chunk: list[Task]) -> list[Outcome]:
     return _real(root, chunk)
 
 
-@pytest.mark.parametrize("parser", [crashing, hungry])
+def endless(root: Path, chunk: list[Task]) -> list[Outcome]:
+    """As a parser would that never looks up."""
+    if any(found.path == "evil.py" for found, _ in chunk):
+        workers._end_after(0.05)
+        while True:
+            pass
+    return _real(root, chunk)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("parser", [crashing, hungry, endless])
 def test_a_crash_costs_one_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parser: Callable[[Path, list[Task]], list[Outcome]]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parser: Callable[[Path, list[Task]], list[Outcome]],
+    processes: int,
 ) -> None:
-    if parser is hungry and sys.platform != "linux":
-        pytest.skip("memory is bounded on Linux alone")
-    monkeypatch.setattr(workers, "WORTH_PROCESSES", 1)
+    if parser is not crashing and sys.platform != "linux":
+        pytest.skip("memory and time are bounded on Linux alone")
+    monkeypatch.setattr(workers, "WORTH_MORE", 1)
     monkeypatch.setattr(workers, "_prepare_chunk", parser)
     names = [f"a{i}.py" for i in range(5)] + ["evil.py"] + [f"b{i}.py" for i in range(5)]
     tasks = []
     for name in names:
         (tmp_path / name).write_text("def f():\n    pass\n")
         tasks.append((FoundFile(name, 20, 0, 0), None))
-    outcomes = list(prepare_all(tmp_path, tasks, 2, lambda: False))
+    with Workers(processes) as pool:
+        outcomes = list(pool.prepare_all(tmp_path, tasks))
     assert [found.path for found, _ in outcomes] == names
     for found, outcome in outcomes:
         assert isinstance(outcome, PreparedFile)
-        assert outcome.state.skipped == ("its parser crashed" if found.path == "evil.py" else "")
+        assert outcome.state.skipped == (workers.CRASHED if found.path == "evil.py" else "")
         assert len(outcome.units) == (found.path != "evil.py")
 
 
 def _blocks_interrupts() -> bool:
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def crashing_text(path: str, text: str) -> PreparedFile:
+    if "evil" in text:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return _real_text(path, text)
+
+
+def test_a_text_that_crashes_has_no_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "prepare_text", crashing_text)
+    with Workers(1) as pool:
+        assert len(pool.prepare_text("a.py", "def f():\n    good\n").units) == 1
+        assert pool.prepare_text("a.py", "def f():\n    evil\n").state.problem == workers.CRASHED
+        assert len(pool.prepare_text("a.py", "def f():\n    good\n").units) == 1
+
+
+def test_one_worker_is_kept_and_ends_with_its_owner(tmp_path: Path) -> None:
+    with Workers(2) as pool:
+        first = _made_by(pool, tmp_path)
+        assert first == _made_by(pool, tmp_path)
+        assert _lives(first)
+    deadline = time.monotonic() + 30
+    while _lives(first):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _made_by(pool: Workers, root: Path) -> int:
+    """Which process prepared a file."""
+    (root / "a.py").write_text("def f(): ...\n")
+    [(_, outcome)] = pool.prepare_all(root, [(FoundFile("a.py", 13, 0, 0), None)])
+    assert isinstance(outcome, PreparedFile)
+    kept = pool._kept
+    assert kept
+    return kept.submit(os.getpid).result(60)
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no masks of signals here")

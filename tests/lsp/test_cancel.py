@@ -28,13 +28,11 @@ class SlowUpdate:
         self.go = threading.Event()
         self.cancelled = threading.Event()
 
-    def __call__(
-        self, index: Index, progress: Progress, cancelled: Callable[[], bool], workers: int = 1
-    ) -> IndexReport:
-        progress(0, 10)
+    def __call__(self, index: Index, progress: Progress, cancelled: Callable[[], bool], *_: object) -> IndexReport:
+        progress(0, 30)
         self.running.set()
         while not self.go.wait(0.005):
-            progress(1, 10)
+            progress(1, 30)
             if cancelled():
                 self.cancelled.set()
                 return IndexReport(1, 3, 0, 3, 0, 0.1, 9)
@@ -44,7 +42,7 @@ class SlowUpdate:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowUpdate]:
     update = SlowUpdate()
-    monkeypatch.setattr(Index, "update", lambda index, *a, **k: update(index, *a, **k))
+    monkeypatch.setattr(Index, "update", lambda index, *a, **_: update(index, *a))
     yield update
     update.go.set()
 
@@ -134,7 +132,7 @@ async def test_searching_does_not_wait_for_indexing(settings: Settings, workspac
         result = await peer.request("meaning/search", {"query": "w1"})
         assert result["pending"] > 0
         [folder] = (await peer.request("meaning/status"))["folders"]
-        assert (folder["state"], folder["total"]) == ("indexing", 10)
+        assert (folder["state"], folder["total"]) == ("indexing", 30)
 
 
 @story
@@ -182,12 +180,12 @@ async def test_the_server_ends_at_once_while_it_indexes(settings: Settings, work
 async def test_an_index_that_another_process_writes_is_looked_at_again(
     settings: Settings, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pending = [5, 5, 0]
+    pending = [5, 4, 0]
 
     def update(index: Index, *arguments: Any, **keywords: Any) -> IndexReport:
         return IndexReport(1, 3, 0, 3, 0, 0.1, pending.pop(0))
 
-    monkeypatch.setattr("server.lsp.folders.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("server.lsp.folders.FOLLOW_SECONDS", 0.01)
     monkeypatch.setattr(Index, "update", update)
     async with peer_of(settings) as peer:
         await peer.hello(workspace)

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from server.index.index import Index
-from server.lsp.folders import Folder, Folders, Job
+from server.lsp.folder import Folder
+from server.lsp.folders import Folders, Job
 from server.search.query import parse_query
 from server.settings import Settings
+from server.workspace.overlay import Overlay
 
 SOON = 10.0
 
@@ -52,7 +54,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Index]]:
 
 @pytest.fixture
 def folders(settings: Settings, opened: list[Index]) -> Iterator[Folders]:
-    made = Folders(settings, lambda folder: None, background)
+    made = Folders(settings, Overlay(), lambda folder: None, background)
     yield made
     made.close(SOON)
 
@@ -147,7 +149,7 @@ def found(folder: Folder, name: str) -> bool:
 
 def test_no_thread_is_left(settings: Settings, workspace: Path) -> None:
     before = set(threading.enumerate())
-    folders = Folders(settings, lambda folder: None, background)
+    folders = Folders(settings, Overlay(), lambda folder: None, background)
     folders.set([workspace.as_uri()])
     indexed(folders)
     folders.close(SOON)

@@ -215,5 +215,5 @@ def test_a_filter_reaches_a_name_that_many_bear(searcher: Searcher, root: Path) 
     (root / "z/last.py").write_text("def run():\n    return 'last'\n")
     searcher.index.update()
     allowed = allowed_units(searcher.index.store, parse_query("path:z/ run"))
-    found = gather(searcher.index, Terms({}, (), ("run",)), None, allowed)
+    found = gather(searcher.index, Terms({}, (), ("run",), {}), None, allowed)
     assert [candidate.path for candidate in found] == ["z/last.py"]

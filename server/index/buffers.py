@@ -1,0 +1,135 @@
+"""The open documents of one workspace folder: an index of their own, in memory, beside the one that knows the disk.
+
+What an editor shows and has not saved is for nobody else to see, and is gone with the editor; so it is never written
+into the index on disk. Embeddings are shared: a function that a buffer has as the disk has it is not embedded again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from ..parse import NotText, decode
+from ..workspace.discover import too_large
+from ..workspace.ignore import Ignores
+from ..workspace.overlay import Buffer
+from ..workspace.read import read_regular
+from .index import Index
+from .prepare import Embeddable, digest_of
+from .store import Store
+from .vectors import VectorIndex, Vectors
+from .workers import Workers
+
+SPARE_EMBEDDINGS = 1_000
+"""Embeddings kept of what was typed and changed again."""
+
+
+@dataclass
+class _Document:
+    """One buffer, and how far it is known."""
+
+    buffer: Buffer
+    searchable: bool
+    """Whether a file of this name and size would be indexed."""
+    saved: bytes | None
+    """The digest of the file if the buffer is what the file holds, None if it is not saved."""
+    prepared: bool = False
+
+
+class Buffers:
+    """What a folder's open documents hold. Searched as an Index is (`store`, `vectors`, `bundle`), under `lock`."""
+
+    def __init__(self, index: Index, workers: Workers, open_now: Callable[[], Mapping[str, Buffer]]) -> None:
+        """`open_now` tells the buffers by their files' paths, relative to the index's root with `/`."""
+        self.bundle = index.bundle
+        self.store = Store.in_memory()
+        self.vectors = VectorIndex(self.store, index.folder, index.bundle.id, index.bundle.dim, index.settings.threads)
+        self.lock = threading.RLock()
+        self._index, self._workers, self._open_now = index, workers, open_now
+        self._documents: dict[str, _Document] = {}
+
+    def close(self) -> None:
+        """Forget everything."""
+        self.store.close()
+
+    def follow(self) -> None:
+        """Take up what was opened, typed, saved and closed. Raises ModelError."""
+        with self.lock:
+            now = self._open_now()
+            for path in self._documents.keys() - now.keys():
+                del self._documents[path]
+                self._forget(path)
+            for path, buffer in now.items():
+                before = self._documents.get(path)
+                if before is None or before.buffer is not buffer:
+                    self._documents[path] = self._document(path, buffer)
+            for path in self._apart():
+                document = self._documents[path]
+                if not document.prepared:
+                    self._prepare(path, document.buffer)
+                    document.prepared = True
+            self.vectors.follow()
+
+    def speaking_for(self) -> frozenset[str]:
+        """The files that these buffers know better than the index: what it has of them is not what the editor shows."""
+        with self.lock:
+            return frozenset(path for path in self._apart() if self._documents[path].prepared)
+
+    def _apart(self) -> list[str]:
+        """Files whose buffer is not what the index has."""
+        known = dict(
+            self._index.store.rows_in("SELECT path, digest FROM files WHERE path IN (?)", self._documents.keys())
+        )
+        return [
+            path
+            for path, document in self._documents.items()
+            if document.searchable and document.saved != known.get(path, b"") and not self._is_gone(path, document)
+        ]
+
+    def _is_gone(self, path: str, document: _Document) -> bool:
+        """Whether there is nothing to lose, and the file was deleted."""
+        return document.saved is not None and not (self._index.root / path).exists()
+
+    def _document(self, path: str, buffer: Buffer) -> _Document:
+        size = len(buffer.text.encode())
+        settings = self._index.settings
+        if too_large(path, size, settings) or Ignores(self._index.root, settings).is_ignored(path, is_dir=False):
+            return _Document(buffer, False, None)
+        try:
+            data = read_regular(self._index.root / path)
+            return _Document(buffer, True, digest_of(data) if decode(data) == buffer.text else None)
+        except (OSError, NotText):
+            return _Document(buffer, True, None)
+
+    def _prepare(self, path: str, buffer: Buffer) -> None:
+        prepared = self._workers.prepare_text(path, buffer.text)
+        vectors = self._vectors_of([*prepared.texts, prepared.path_text])
+        with self.store.transaction():
+            for key, value in vectors.items():
+                self.store.put_embedding(self.bundle.id, key, value)
+            self.store.put(prepared.state, prepared.units)
+            self.store.drop_embeddings(SPARE_EMBEDDINGS)
+
+    def _forget(self, path: str) -> None:
+        with self.store.transaction():
+            for row in self.store.files_within([path]).values():
+                self.store.remove(row.id)
+
+    def _vectors_of(self, texts: list[Embeddable]) -> dict[bytes, Vectors]:
+        """The vectors of those texts that are not here: from the index, or from the model."""
+        wanted = {text.key: text for text in texts}
+        for key in self.store.embedded(self.bundle.id, wanted):
+            del wanted[key]
+        rows = self._index.store.rows_in(
+            "SELECT key, vectors FROM embeddings WHERE model = ? AND key IN (?)", wanted, [self.bundle.id]
+        )
+        found = {
+            key: np.frombuffer(blob, np.float16).reshape(-1, self.bundle.dim).astype(np.float32) for key, blob in rows
+        }
+        unknown = [text for key, text in wanted.items() if key not in found]
+        new = self._index.embedder.embed_code([(text.text, text.breaks) for text in unknown])
+        return dict(chain(found.items(), zip((text.key for text in unknown), new, strict=True)))

@@ -1,0 +1,106 @@
+"""One workspace folder, as requests see it: where it stands, and a way to search in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..index.buffers import Buffers
+from ..index.index import Index
+from ..index.workers import Workers
+from ..search.searcher import Searcher
+from ..settings import Settings
+from ..workspace.overlay import Overlay
+from ..workspace.watch import Mode
+from .model import Model
+
+
+@dataclass(eq=False)
+class _Reader:
+    """A searcher with a connection of its own, and how many searches use it now."""
+
+    searcher: Searcher
+    users: int = 0
+
+
+class Folder:
+    """One workspace folder. Searches share it with the indexing thread."""
+
+    def __init__(
+        self, uri: str, path: Path, settings: Settings, model: Model, overlay: Overlay, workers: Workers
+    ) -> None:
+        self.uri, self.path = uri, path
+        self.state = "waiting"
+        """`waiting`, `indexing`, `ready` or `failed`."""
+        self.problem: str | None = None
+        """Why it `failed`."""
+        self.problems: list[str] = []
+        """What was wrong with single files, or with the index, the newest last."""
+        self.done = self.total = 0
+        """Files of the update that runs."""
+        self.totals = (0, 0, 0)
+        """Files, units and pending files after the last update."""
+        self.retired = False
+        """Whether the folder left the workspace, or its settings changed."""
+        self.watched = False
+        """Whether changes are seen from now on. An update that begins before would have to be done again."""
+        self.watch: Mode = "watching"
+        self.unwatched: str | None = None
+        """Why not all changes of its files are seen as they happen."""
+        self._settings, self._model, self._overlay, self._workers = settings, model, overlay, workers
+        self._lock = threading.Lock()
+        self._reader: _Reader | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[Searcher]:
+        """A searcher, valid inside of the block. Raises ModelError, StoreError or OSError."""
+        with self._lock:
+            if self._reader and self._reader.searcher.index.store.replaced():  # another process built it anew
+                self._drop_reader()
+            reader = self._reader = self._reader or _Reader(self._searcher())
+            reader.users += 1
+        try:
+            yield reader.searcher
+        finally:
+            with self._lock:
+                reader.users -= 1
+                if not reader.users and (self.retired or reader is not self._reader):
+                    reader.searcher.close()
+                    self._reader = None if reader is self._reader else self._reader
+
+    def _searcher(self) -> Searcher:
+        index = self.open()
+        return Searcher(index, Buffers(index, self._workers, lambda: self._overlay.below(self.path)))
+
+    def open(self) -> Index:
+        """A new connection to the folder's index. Raises ModelError, StoreError or OSError."""
+        if not self.path.is_dir():
+            raise NotADirectoryError(f"{self.path}: no such folder")
+        return Index.open(self.path, self._model.bundle(), self._settings, self._model.embedder())
+
+    def reopen(self) -> None:
+        """Let later searches connect anew; those that run keep what they have."""
+        with self._lock:
+            self._drop_reader()
+
+    def _drop_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader and not reader.users:
+            reader.searcher.close()
+
+    def retire(self) -> None:
+        """Stop the folder's update, and close its index when nobody uses it any more."""
+        self.retired = True
+        self.reopen()
+
+    def relative(self, path: Path) -> str | None:
+        """A path in this folder as the index names it; None for any other."""
+        return path.relative_to(self.path).as_posix() if path.is_relative_to(self.path) else None
+
+    def pending(self, known: int) -> int:
+        """Files that are still to be taken up: `known` to the index, or at least one while nobody has looked."""
+        unseen = self.state in ("waiting", "indexing") and self.total == 0
+        return max(known, self.total - self.done, int(unseen))
