@@ -1,0 +1,20 @@
+"""The server with its limits lowered, so that a small tree makes it do what a large one does: worker processes,
+many transactions, vectors that are saved and compacted again and again.
+
+    python -m tests.bench.lowered …     as python -m server
+"""
+
+from __future__ import annotations
+
+import sys
+
+from server.__main__ import main
+from server.index import index, vectors, workers
+
+vectors.TAIL_LIMIT = 300
+index.BATCH_UNITS = 150
+workers.WORTH_PROCESSES = 50_000
+workers._CHUNK_BYTES = 10_000
+
+if __name__ == "__main__":
+    sys.exit(main())
