@@ -69,7 +69,12 @@ class WorkProgress:
         """The work is over."""
         if self._begun:
             self._show(types.WorkDoneProgressEnd(message=message))
-            on_loop(self._loop, self._tokens.pop, self._token, None)
+            self._forget()
+        elif self._created:  # The client may still be about to create what nobody needs now.
+            self._created.add_done_callback(self._forget)
+
+    def _forget(self, _created: object = None) -> None:
+        on_loop(self._loop, self._tokens.pop, self._token, None)
 
     def _client_is_ready(self) -> bool:
         """Whether the client has created the token; asks it to, the first time."""
