@@ -3,7 +3,7 @@
     python -m tests.bench.flood [--messages N] [--seed N] [--model NAME|DIR]
 
 messages_per_s      sent and answered, with at most WINDOW requests unanswered
-resident_mb         of the server: after a tenth of the messages, and after the last
+resident_mb         of the server, after each tenth of the messages
 failures            what should not have happened (a wrong message, a missing or second answer, a traceback, …): none
 """
 
@@ -36,9 +36,10 @@ PATIENCE = 60.0
 """Seconds after which an answer is missing."""
 SHOWN_FAILURES = 20
 INTERNAL_ERROR = -32603
-NEEDLE = '''
+NAME = "unpack_quaternion_ledger"
+NEEDLE = f'''
 
-def unpack_quaternion_ledger(parcel):
+def {NAME}(parcel):
     """Unpacks the quaternion ledger of a parcel."""
     return parcel
 '''
@@ -78,16 +79,14 @@ def flood(scratch: Path, number: int, seed: int, model: str = "default") -> dict
 def _flooded(client: Client, root: Path, number: int, seed: int) -> dict[str, Any]:
     client.hello(root)
     stream = Messages(root, seed)
-    before = 0.0
+    resident = []
     start = time.perf_counter()
     for count, draft in zip(range(number), stream, strict=False):
         client.send(draft)
-        if count == number // 10:
+        if (count + 1) % (number // 10) == 0:
             client.settle()
-            before = client.resident_mb()
-    client.settle()
+            resident.append(client.resident_mb())
     seconds = time.perf_counter() - start
-    after = client.resident_mb()
     _check_that_it_is_right(client, root, stream)
     client.goodbye()
     return {
@@ -95,7 +94,7 @@ def _flooded(client: Client, root: Path, number: int, seed: int) -> dict[str, An
         "seed": seed,
         "seconds": round(seconds, 1),
         "messages_per_s": round(number / seconds),
-        "resident_mb": {"before": round(before, 1), "after": round(after, 1)},
+        "resident_mb": [round(each, 1) for each in resident],
         "received": dict(client.received),
         "failures": client.failures,
     }
@@ -107,16 +106,20 @@ def _check_that_it_is_right(client: Client, root: Path, stream: Messages) -> Non
         client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     client.notify("workspace/didChangeConfiguration", {"settings": {"meaning": {"limit": 10, "workspaceSymbol": True}}})
     file = next(root.rglob("*.py"))
-    file.write_text(file.read_text("utf-8") + NEEDLE, "utf-8")
-    found: list[str] = []
-    for _ in range(2):
-        reports = client.ask("meaning/reindex", {"workspaceFolder": root.as_uri()})
-        client.expect(bool(reports) and reports["folders"][0]["pending"] == 0, f"not all is indexed: {reports}")
-        result = client.ask("meaning/search", {"query": "unpack_quaternion_ledger"})
-        found.append(result["items"][0]["name"] if result and result["items"] else "nothing")
-        file.write_text(file.read_text("utf-8").replace("quaternion", "octonion"), "utf-8")
-    client.expect(found[0] == "unpack_quaternion_ledger", f"a search for what is there finds {found[0]}")
-    client.expect(found[1] != found[0], "a search finds what is gone")
+    before = file.read_text("utf-8")
+    file.write_text(before + NEEDLE, "utf-8")
+    reports = client.ask("meaning/reindex", {"workspaceFolder": root.as_uri()})
+    client.expect(bool(reports) and reports["folders"][0]["pending"] == 0, f"not all is indexed: {reports}")
+    client.expect(client.finds(NAME), "a search does not find what a file holds")
+    named = {"uri": file.as_uri(), "version": 1}
+    client.notify("textDocument/didOpen", {"textDocument": {**named, "languageId": "python", "text": before}})
+    client.expect(not client.finds(NAME), "a search finds what an open document holds no more")
+    client.notify("textDocument/didChange", {"textDocument": named, "contentChanges": [{"text": before + NEEDLE}]})
+    client.expect(client.finds(NAME), "a search does not find what an open document holds")
+    file.write_text(before, "utf-8")
+    client.notify("textDocument/didClose", {"textDocument": {"uri": file.as_uri()}})
+    client.ask("meaning/reindex", {"workspaceFolder": root.as_uri()})
+    client.expect(not client.finds(NAME), "a search finds what is nowhere")
 
 
 class Client:
@@ -156,6 +159,11 @@ class Client:
         self.settle()
         self.expect(self._results[msg_id] is not None, f"{method}: no result")
         return self._results[msg_id]
+
+    def finds(self, name: str) -> bool:
+        """Whether a search for a name finds it."""
+        result = self.ask("meaning/search", {"query": name})
+        return bool(result) and name in [item["name"] for item in result["items"]]
 
     def settle(self) -> None:
         """Wait until every request has its answer."""
