@@ -10,6 +10,7 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -26,6 +27,9 @@ BATCH_TOKENS = 4096
 EQUAL_LENGTH_TOKENS = 256
 """Inputs of one length that hold this many tokens together are run without padding. Below it the cost of a run
 outweighs the padding that it saves. (Weights that are quantised at run time feel padding: less of it, less noise.)"""
+FEW_TEXTS = 16
+"""Up to here texts are embedded one by one, and those of late are not embedded again."""
+RECENT_TEXTS = 256
 _INPUTS = {"input_ids", "attention_mask"}
 _PAD = 0
 """Any id will do: padding is masked."""
@@ -77,6 +81,8 @@ class Embedder:
         one = bundle.query_encoder == bundle.code_encoder
         self._query = self._code if one else _session(bundle, str(bundle.query_encoder), threads)
         self._nowhere = np.full(bundle.dim, bundle.dim**-0.5, dtype=np.float32)
+        # What is typed is embedded as it is searched, and once more when it is saved: not really.
+        self._embed_again = lru_cache(RECENT_TEXTS)(lambda text, breaks: self._embed([(text, breaks)])[0])
 
     @property
     def id(self) -> str:
@@ -96,6 +102,11 @@ class Embedder:
         line where that takes at most half of the room. A text without tokens gets one constant vector, the same for
         all of them.
         """
+        if len(texts) <= FEW_TEXTS:
+            return [self._embed_again(text, tuple(breaks)) for text, breaks in texts]
+        return self._embed(texts)
+
+    def _embed(self, texts: Sequence[tuple[str, Sequence[int]]]) -> list[Vectors]:
         prompt = self.bundle.code_prompt
         encodings = self._encode([prompt + text for text, _ in texts])
         parts: list[list[int]] = []

@@ -28,6 +28,8 @@ from .convert import path_of
 from .folder import Folder
 from .model import Model
 
+PATIENCE = 0.2
+"""Seconds to wait for another process that writes: an edit, which both of us saw, takes it less."""
 FOLLOW_SECONDS = 1.0
 """How soon an index that another process was writing is looked at again: it may be done, or gone."""
 RETRY_SECONDS = 5.0
@@ -59,11 +61,19 @@ class _Wish:
     """Where its files may have changed, as in a ChangeSet."""
     jobs: list[Job] = field(default_factory=list)
     """Who waits for it."""
+    own: bool = False
+    """Whether it is ours, too, so that no request can take it back."""
 
     @property
     def small(self) -> bool:
         """Whether it is an edit or the like, which goes before the work that takes time."""
         return not self.jobs and "" not in self.paths
+
+    def join(self, other: _Wish) -> None:
+        """Fulfil both together."""
+        self.paths |= other.paths
+        self.jobs += other.jobs
+        self.own |= other.own
 
 
 class Folders:
@@ -85,8 +95,8 @@ class Folders:
         self._folders: dict[str, Folder] = {}
         self._watchers: dict[Folder, Watcher] = {}
         self._wishes: dict[Folder, _Wish] = {}
-        self._retries: dict[Folder, tuple[float, set[str]]] = {}
-        """When an update is tried again, and where."""
+        self._retries: dict[Folder, tuple[float, _Wish]] = {}
+        """What is tried again, and when."""
         self._stirred = threading.Condition()
         self._closed = False
         self._writers: dict[Folder, Index] = {}
@@ -117,7 +127,7 @@ class Folders:
         def changed(changes: ChangeSet) -> None:
             folder.watched = True
             if not folder.retired:
-                self._wish(folder, changes.paths)
+                self._wish(folder, _Wish({*changes.paths}, own=True))
 
         def mode_changed(mode: Mode, reason: str | None) -> None:
             folder.watch, folder.unwatched = mode, reason
@@ -149,17 +159,15 @@ class Folders:
     def changed(self, folder: Folder, path: str) -> None:
         """A file or a folder (relative, with `/`) may have changed: have it looked at soon."""
         above = path.rpartition("/")[0]
-        self._wish(folder, [above if Ignores.depends_on(path) else path])
+        self._wish(folder, _Wish({above if Ignores.depends_on(path) else path}, own=True))
 
     def update(self, folder: Folder, job: Job | None = None) -> None:
         """Have all of the folder looked at soon. Wishes that come while one is waiting are fulfilled together."""
-        self._wish(folder, WHOLE, job)
+        self._wish(folder, _Wish({*WHOLE}, [job] if job else [], own=job is None))
 
-    def _wish(self, folder: Folder, paths: Collection[str], job: Job | None = None) -> None:
+    def _wish(self, folder: Folder, wish: _Wish) -> None:
         with self._stirred:
-            wish = self._wishes.setdefault(folder, _Wish())
-            wish.paths.update(paths)
-            wish.jobs.extend([job] if job else [])
+            self._wishes.setdefault(folder, _Wish()).join(wish)
             self._stirred.notify()
 
     def close(self, patience: float) -> None:
@@ -201,8 +209,8 @@ class Folders:
 
     def _take(self, folder: Folder) -> _Wish:
         wish = self._wishes.pop(folder)
-        _, paths = self._retries.pop(folder, (0, ()))
-        wish.paths.update(paths)
+        if folder in self._retries:
+            wish.join(self._retries.pop(folder)[1])
         return wish
 
     def _take_small(self, running: Folder) -> Collection[str]:
@@ -220,7 +228,7 @@ class Folders:
 
     def _fulfil(self, folder: Folder, wish: _Wish, alone: bool = True) -> None:
         """Update the folder. If not `alone`, another folder's update waits for this one."""
-        jobs = wish.jobs or [self._background(folder)]
+        jobs = [*wish.jobs, *([self._background(folder)] if wish.own else [])]
 
         def cancelled() -> bool:
             return self._closed or folder.retired or all(job.done.cancelled() or job.given_up() for job in jobs)
@@ -247,11 +255,12 @@ class Folders:
             totals = (outcome.files, outcome.units, outcome.pending)
             self._set_state(folder, "ready", news=totals != folder.totals)
             folder.totals = totals
-            if outcome.pending and not cancelled():
-                self._retry(folder, wish.paths, max(FOLLOW_SECONDS, REST * took))
+            if outcome.pending and not cancelled():  # Another process writes; its work is ours, too.
+                self._retry(folder, wish, max(FOLLOW_SECONDS, REST * took))
+                jobs = jobs[len(wish.jobs) :]
         else:
             self._set_state(folder, "failed", str(outcome) or type(outcome).__name__)
-            self._retry(folder, wish.paths, max(RETRY_SECONDS, REST * took))
+            self._retry(folder, _Wish(wish.paths, own=True), max(RETRY_SECONDS, REST * took))
         for job in jobs:
             with suppress(InvalidStateError):  # Taken back meanwhile.
                 if isinstance(outcome, IndexReport):
@@ -265,9 +274,9 @@ class Folders:
             folder.state, folder.problem = state, problem
             self._told(folder)
 
-    def _retry(self, folder: Folder, paths: Collection[str], seconds: float) -> None:
+    def _retry(self, folder: Folder, wish: _Wish, seconds: float) -> None:
         with self._stirred:
-            self._retries[folder] = (time.monotonic() + seconds, {*paths})
+            self._retries[folder] = (time.monotonic() + seconds, wish)
 
     def _outcome(
         self,
@@ -281,7 +290,7 @@ class Folders:
         try:
             index = self._writers[folder] = self._writers.get(folder) or folder.open()
             store = index.store
-            report = index.update(progress, cancelled, self._workers, within=paths, urgent=urgent)
+            report = index.update(progress, cancelled, self._workers, PATIENCE, paths, urgent)
             if index.store is not store:  # It was damaged, and is another file now.
                 folder.reopen()
             folder.problems = index.problems
