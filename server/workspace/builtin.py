@@ -46,8 +46,9 @@ _FOLDERS_BESIDE: dict[str, frozenset[str]] = {
 }
 """A folder's name -> files or endings, one of which has to lie beside it."""
 
-_CACHE_TAG = "CACHEDIR.TAG"
-_SIGNS_INSIDE = frozenset({"pyvenv.cfg", _CACHE_TAG, "conda-meta", "CMakeCache.txt"})
+CACHE_TAG = "CACHEDIR.TAG"
+"""The one sign that counts by what it holds."""
+_SIGNS_INSIDE = frozenset({"pyvenv.cfg", CACHE_TAG, "conda-meta", "CMakeCache.txt"})
 """An entry that says of the folder around it that a tool made it."""
 
 _SIGNS = _SIGNS_INSIDE.union(*_FOLDERS_BESIDE.values())
@@ -131,7 +132,7 @@ def made_by_a_tool(inside: frozenset[str], is_cache_tag: Callable[[str], bool]) 
     `is_cache_tag` looks into the entry of that name, for anybody may call a file CACHEDIR.TAG.
     """
     found = inside & _SIGNS_INSIDE
-    return bool(found - {_CACHE_TAG}) or (bool(found) and is_cache_tag(_CACHE_TAG))
+    return bool(found - {CACHE_TAG}) or (bool(found) and is_cache_tag(CACHE_TAG))
 
 
 def is_data(name: str, size: int) -> bool:

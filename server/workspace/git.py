@@ -87,7 +87,7 @@ _QUOTED = r'"(?:[^"\\\n]|\\(?:.|\n))*"'
 _CONFIG = re.compile(
     rf"""
       \[ [^\]"\n]* (?: {_QUOTED} )? \]
-    | (?P<name>[a-z][a-z0-9-]*) [^\S\n]* (?: = [^\S\n]* (?P<value> (?: [^"\\\n\#;] | \\(?:.|\n) | {_QUOTED} )* ) )?
+    | (?P<name>[a-z][a-z0-9-]*) [ \t]* (?: = [ \t]* (?P<value> (?: [^"\\\n\#;] | \\(?:.|\n) | {_QUOTED} )* ) )?
     | \s+
     | .+
     """,
@@ -109,7 +109,7 @@ def _excludes_file(config: Path) -> str | None:
         if token[0].startswith("["):
             section = token[0][1:-1].lower()
         elif section == "core" and (token["name"] or "").lower() == "excludesfile":
-            found = _IN_VALUE.sub(_unescaped, (token["value"] or "").rstrip())
+            found = _IN_VALUE.sub(_unescaped, (token["value"] or "").rstrip(" \t"))
     return found
 
 

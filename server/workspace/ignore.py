@@ -20,6 +20,9 @@ from ..settings import Settings
 from . import builtin, git
 from .gitignore import Patterns
 
+FILES = (".meaningignore", ".ignore", ".gitignore")
+"""The ignore files that lie in the folders they govern, strongest first."""
+
 _CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
 
 OnProblem = Callable[[str, OSError], None]
@@ -140,8 +143,9 @@ class Ignores:
     def depends_on(path: str) -> bool:
         """Whether a change of the file `path` may change answers."""
         name = path.rpartition("/")[2]
-        rules = name in {".meaningignore", ".ignore", ".gitignore", ".git"} or path.endswith(".git/info/exclude")
-        return rules or builtin.is_sign(name)
+        if name in FILES or name == ".git" or builtin.is_sign(name):
+            return True
+        return path.endswith((".git/info/exclude", ".git/config"))
 
     def _folder(self, path: str) -> Folder | None:
         folder = self._folders[""]

@@ -19,7 +19,13 @@ UNMOUNT, OVERFLOW, IGNORED = 0x2000, 0x4000, 0x8000
 IS_DIR = 0x4000_0000
 """Set in an event whose entry is a folder."""
 
-_ONLY_DIR, _DONT_FOLLOW, _EXCLUDE_UNLINKED = 0x100_0000, 0x200_0000, 0x400_0000
+ENDS = DELETE_SELF | MOVE_SELF | UNMOUNT | IGNORED
+"""The folder itself went."""
+
+WALK, RULES = 1, 2
+"""Who watches: for the files that the walk finds, for the files elsewhere that say which ones it does."""
+
+_ONLY_DIR, _DONT_FOLLOW, _EXCLUDE_UNLINKED, _MASK_ADD = 0x100_0000, 0x200_0000, 0x400_0000, 0x2000_0000
 _EVENT = struct.Struct("iIII")
 """The watch, the mask, a number that pairs moves, the length of the name that follows."""
 _READ_BYTES = 64 * 1024
@@ -31,32 +37,49 @@ _libc.inotify_add_watch.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint
 
 
 class Inotify:
-    """One instance: its watches, and the events they tell. Only `wake` may be called in other threads."""
+    """One instance: its watches, and the events they tell. Only `wake` may be called in other threads.
+
+    A folder has one watch, which its users share (see `WALK`): it tells each what any of them asked for.
+    """
 
     def __init__(self) -> None:
         """Raises OSError if the user has no instance left."""
         self._fd = _libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         if self._fd < 0:
             raise _error("fs.inotify.max_user_instances")
+        self._users: dict[int, int] = {}
         self._woken, self._waker = os.pipe()
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN)
         self._poll.register(self._woken, select.POLLIN)
 
-    def add(self, folder: str, mask: int) -> int:
+    def add(self, folder: str, mask: int, user: int) -> int:
         """Watch a folder's entries; the number of the watch, which a folder keeps when it is moved or added again.
 
-        Raises OSError: with ENOSPC if the user has no watch left, with ENOTDIR for a link.
+        Raises OSError: with ENOSPC if there is no watch left, with ENOTDIR for a link.
         """
+        wd = self._add(folder, mask | _MASK_ADD)
+        self._users[wd] = self._users.get(wd, 0) | user
+        return wd
+
+    def reduce(self, wd: int, folder: str, mask: int, user: int) -> None:
+        """Watch a folder for less than before, unless another user wants more. Raises OSError if it is gone."""
+        if self._users.get(wd) == user:
+            self._add(folder, mask)
+
+    def remove(self, wd: int, user: int) -> None:
+        """End a watch for one user; what it told before may still be read. Nothing happens if it has ended."""
+        if users := self._users.pop(wd, 0) & ~user:
+            self._users[wd] = users
+        else:
+            _libc.inotify_rm_watch(self._fd, wd)
+
+    def _add(self, folder: str, mask: int) -> int:
         flags = mask | _ONLY_DIR | _DONT_FOLLOW | _EXCLUDE_UNLINKED
         wd: int = _libc.inotify_add_watch(self._fd, os.fsencode(folder), flags)
         if wd < 0:
             raise _error("fs.inotify.max_user_watches", folder)
         return wd
-
-    def remove(self, wd: int) -> None:
-        """End a watch; what it told before may still be read. Nothing happens if the kernel ended it."""
-        _libc.inotify_rm_watch(self._fd, wd)
 
     def read(self, timeout: float | None) -> Iterator[tuple[int, int, str]]:
         """Waits up to `timeout` seconds for events: the watch, the mask, the entry's name ("": the folder itself)."""
@@ -69,6 +92,8 @@ class Inotify:
         while at < len(data):
             wd, mask, _, length = _EVENT.unpack_from(data, at)
             at += _EVENT.size + length
+            if mask & IGNORED:
+                self._users.pop(wd, None)
             yield wd, mask, os.fsdecode(data[at - length : at].rstrip(b"\0"))
 
     def wake(self) -> None:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..settings import Settings
-from . import builtin, git, inotify
+from . import builtin, git, inotify, rule_files
 from .ignore import Folder, Ignores, is_text, silent, workspace_folder
+from .watch_rules import RuleWatches
 
 _ENTRIES = (
     inotify.CREATE
@@ -27,8 +28,9 @@ _ENTRIES = (
     | inotify.ATTRIB  # What could not be read may be readable now.
 )
 _LEAVES = inotify.DELETE | inotify.MOVED_FROM
+_SIGNS = _LEAVES | inotify.MOVED_TO | inotify.CLOSE_WRITE
+"""What can happen to the sign by which a folder is left out."""
 _SELF = inotify.DELETE_SELF | inotify.MOVE_SELF
-_ENDS = _SELF | inotify.UNMOUNT | inotify.IGNORED
 
 _UNSEEN = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP)
 """Gone meanwhile, or closed to us: the walk sees nothing there either."""
@@ -44,7 +46,7 @@ class _Place:
     where: str
     parent: _Place | None = None
     name: str = ""
-    """Empty for the workspace folder, and for folders that are watched for rules that hold in all of it."""
+    """Empty for the workspace folder."""
     mask: int = _ENTRIES
     folder: Folder | None = None
     """What the rules say of its entries; None if they are not looked at, but the rules among them may count."""
@@ -59,14 +61,11 @@ class FolderWatches:
     Each watched folder keeps what the walk knows in it, so that the two cannot disagree about what is left out. An
     event about a folder says no more than that it is to be looked at; what is on disk by then is what counts, and so
     neither the order of events nor what happens in between matters.
-
-    Of the rules, only the user's own excludes file is not watched; it is read again when another one changes.
     """
 
     def __init__(self, root: Path, settings: Settings, cancelled: Callable[[], bool]) -> None:
         """Watches from here on. `cancelled` may end the walk early. Raises OSError if not even `root` can be."""
-        self.gap: str | None = None
-        """Why some folders are not watched, None if all are."""
+        self._gap: str | None = None
         self._root, self._settings, self._cancelled = root, settings, cancelled
         self._limit = int(inotify.user_watches() * SHARE)
         self._places: dict[int, _Place] = {}
@@ -74,11 +73,17 @@ class FolderWatches:
         self._stale: set[_Place] = set()
         self._changed: set[str] = set()
         self._inotify = inotify.Inotify()
+        self._rules: RuleWatches[_Place] = RuleWatches(self._inotify)
         try:
             self._watch_all()
         except BaseException:
             self._inotify.close()
             raise
+
+    @property
+    def gap(self) -> str | None:
+        """Why some folders are not watched, None if all are."""
+        return self._gap or self._rules.gap
 
     def wait(self, timeout: float | None) -> set[str]:
         """Waits up to `timeout` seconds for events: the paths that they are about, as in a change set.
@@ -89,8 +94,12 @@ class FolderWatches:
         for wd, mask, name in self._inotify.read(timeout):
             if mask & inotify.OVERFLOW:
                 self._rules_changed(self._top)
-            elif place := self._places.get(wd):
+                continue
+            self._rules.hear(wd, mask, name)
+            if place := self._places.get(wd):
                 self._hear(place, mask, name)
+        if self._rules.stirred:
+            self._look_around()
         return self._changed
 
     def settle(self) -> None:
@@ -117,14 +126,14 @@ class FolderWatches:
 
     def _watch_all(self) -> None:
         self._forget(self._top)
-        self.gap = None
-        self._top = _Place(str(self._root), mask=_ENTRIES | _SELF)
-        self._watch(self._top)
-        top = git.top_folder(self._root)
-        if top and top != self._root:
-            above = [place for place in self._root.parents if place.is_relative_to(top)]
-            self._watch_rules(*above)
-            self._watch_exclude(top)
+        self._gap = None
+        top = self._top = _Place(str(self._root), mask=_ENTRIES | _SELF)
+        self._rules.heed(top, lambda: rule_files.from_above(self._root))
+        self._rules.heed(top, lambda: rule_files.of_the_user(self._root))
+        around = git.top_folder(self._root)
+        if around and around != self._root:
+            self._heed_repository(top, around)
+        self._watch(top)
 
     def _watch(self, top: _Place) -> None:
         """Watch a folder and what lies below it: what is nearer to the top first, in case that there is a limit."""
@@ -138,7 +147,7 @@ class FolderWatches:
                     raise
                 self._forget(place)
                 if error.errno not in _UNSEEN:
-                    self.gap = self.gap or str(error.strerror)
+                    self._gap = self._gap or str(error.strerror)
 
     def _enter(self, place: _Place) -> Iterable[_Place]:
         """Watch one folder, then look into it: what comes in between is seen twice rather than never."""
@@ -146,16 +155,18 @@ class FolderWatches:
         with os.scandir(place.where) as listed:
             entries = list(listed)
         names = [entry.name for entry in entries]
+        if ".git" in names:
+            self._heed_repository(place, Path(place.where))
         if place.parent is None:
             place.folder = workspace_folder(self._root, self._settings, names)
         elif place.parent.folder:
             place.folder = place.parent.folder.enter(place.name, names, silent)
         if place.folder is None:
-            place.mask = _LEAVES  # Of the signs that a tool made it.
-            self._add(place)
+            self._rules.drop(place)
+            self._inotify.reduce(
+                self._add(place), place.where, _LEAVES, inotify.WALK
+            )  # Of the signs that a tool made it.
             return ()
-        if ".git" in names:
-            self._watch_exclude(Path(place.where))
         below = [entry.name for entry in entries if is_text(entry.name) and _is_dir(entry)]
         found = {
             name: _Place(f"{place.where}/{name}", place, name)
@@ -165,37 +176,27 @@ class FolderWatches:
         place.inside.update(found)
         return found.values()
 
-    def _watch_exclude(self, top: Path) -> None:
-        """The folder of a repository's own exclude file."""
-        if found := git.git_folder(top):
-            self._watch_rules(git.info_exclude(found).parent)
+    def _heed_repository(self, place: _Place, top: Path) -> None:
+        self._rules.heed(place, lambda: rule_files.of_a_repository(top))
 
-    def _watch_rules(self, *folders: Path) -> None:
-        """Folders outside of the walk in which files may lie that say what is left out."""
-        for where in map(str, folders):
-            rules = _Place(where, self._top)
-            try:
-                self._add(rules)
-            except OSError:
-                continue
-            self._top.inside[f"/{where}"] = rules
-
-    def _add(self, place: _Place) -> None:
+    def _add(self, place: _Place) -> int:
         if len(self._places) >= self._limit:
             raise OSError(errno.ENOSPC, inotify.limit_reached("fs.inotify.max_user_watches"), place.where)
-        wd = self._inotify.add(place.where, place.mask)
+        wd = self._inotify.add(place.where, place.mask, inotify.WALK)
         before = self._places.get(wd)
         if before and before is not place:
             before.wd = None  # The folder was moved here, and the events that say so are still to be read.
         self._places[wd] = place
         place.wd = wd
+        return wd
 
     def _forget(self, top: _Place) -> None:
         waiting = [top]
         while waiting:
             place = waiting.pop()
+            self._rules.drop(place)
             if place.wd is not None:
-                self._inotify.remove(place.wd)
+                self._inotify.remove(place.wd, inotify.WALK)
                 del self._places[place.wd]
                 place.wd = None
             waiting.extend(place.inside.values())
@@ -215,8 +216,8 @@ class FolderWatches:
 
     def _hear(self, place: _Place, mask: int, name: str) -> None:
         if not name:
-            if place is self._top and mask & _ENDS:
-                raise FileNotFoundError(errno.ENOENT, "the folder is gone", place.where)
+            if place is self._top and mask & inotify.ENDS:
+                raise self._gone()
             if mask & inotify.IGNORED and place.wd is not None:
                 del self._places[place.wd]
                 place.wd = None
@@ -226,20 +227,32 @@ class FolderWatches:
             if place.folder:
                 self._hear_entry(place, place.folder, mask, name)
 
+    def _look_around(self) -> None:
+        """Something happened to files outside of the walk, or to the folders around the workspace folder."""
+        try:
+            wd = self._inotify.add(self._top.where, self._top.mask, inotify.WALK)
+        except OSError:
+            raise self._gone() from None
+        if wd != self._top.wd:  # Another folder is in its place.
+            raise self._gone()
+        for place in self._rules.changed():
+            self._rules_changed(place)
+
+    def _gone(self) -> FileNotFoundError:
+        return FileNotFoundError(errno.ENOENT, "the folder is gone", self._top.where)
+
     def _is_rule(self, place: _Place, mask: int, name: str) -> bool:
         if not Ignores.depends_on(f"{place.where}/{name}"):
             return False
         signs = builtin.signs((name,))
         if not signs:
             return True
-        if place.folder:
-            return bool(mask & _LEAVES) or not signs <= place.folder.signs  # What a sign holds says nothing.
-        return bool(place.name)  # A sign above the workspace folder, or in git's, says nothing either.
+        if mask & _LEAVES or name == builtin.CACHE_TAG:
+            return True
+        return place.folder is not None and not signs <= place.folder.signs  # What another sign holds says nothing.
 
     def _rules_changed(self, place: _Place) -> None:
         """Something may be left out, or no more, in all of a folder."""
-        if not place.name:
-            place = self._top
         self._stale.add(place)
         above = place.parent.folder.path if place.parent and place.parent.folder else ""
         self._changed.add(f"{above}{place.name}")

@@ -1,4 +1,8 @@
-"""macOS, Windows and the rest: one recursive watch of watchdog's, whose events are judged as they come."""
+"""macOS, Windows and the rest: one recursive watch of watchdog's, whose events are judged as they come.
+
+The rules that lie elsewhere are a few files, looked at now and then: a watch of the home folder would bring the events
+of all that is below it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 
 from ..settings import Settings
-from . import builtin
+from . import builtin, git, rule_files
 from .ignore import Ignores
 
 _NO_CHANGE = (FileOpenedEvent, FileClosedNoWriteEvent, DirModifiedEvent)
@@ -29,6 +33,8 @@ _NO_CHANGE = (FileOpenedEvent, FileClosedNoWriteEvent, DirModifiedEvent)
 _BOTH = (False, True)
 """Windows does not say whether what is gone was a folder, so it is asked about as either."""
 
+LOOK_SECONDS = 2.0
+"""How often the rules that lie elsewhere are looked at, which takes a fraction of a millisecond."""
 STOP_SECONDS = 2.0
 """How long the end may wait for watchdog's threads."""
 
@@ -42,6 +48,7 @@ class TreeWatch(FileSystemEventHandler):
     def __init__(self, root: Path, settings: Settings) -> None:
         """Watches from here on. Raises OSError if `root` cannot be."""
         self._root, self._settings = root, settings
+        self._elsewhere = self._said_elsewhere()
         self._ignores: Ignores | None = Ignores(root, settings)
         self._stirred = threading.Condition()
         self._changed: set[str] = set()
@@ -56,11 +63,23 @@ class TreeWatch(FileSystemEventHandler):
         Raises OSError when the workspace folder is gone.
         """
         with self._stirred:
-            self._stirred.wait_for(lambda: self._changed or self._woken, timeout)
+            until_look = LOOK_SECONDS if timeout is None else min(timeout, LOOK_SECONDS)
+            self._stirred.wait_for(lambda: self._changed or self._woken, until_look)
+            self._look_elsewhere()
             changed, self._changed = self._changed, set()
         if not self._root.is_dir():
             raise FileNotFoundError(errno.ENOENT, "the folder is gone", str(self._root))
         return changed
+
+    def _look_elsewhere(self) -> None:
+        if (said := self._said_elsewhere()) != self._elsewhere:
+            self._elsewhere, self._ignores = said, None
+            self._changed.add("")
+
+    def _said_elsewhere(self) -> list[tuple[object, ...]]:
+        top = git.top_folder(self._root) or self._root
+        looks = rule_files.from_above(self._root), rule_files.of_the_user(self._root), rule_files.of_a_repository(top)
+        return [sources.said for sources in looks]
 
     def settle(self) -> None:
         """Nothing is planned here, so changed rules change no plan."""
@@ -82,13 +101,13 @@ class TreeWatch(FileSystemEventHandler):
         """Something happened to a file or a folder, or to two by a move."""
         if isinstance(event, _NO_CHANGE):
             return
-        if isinstance(event, (DirCreatedEvent, DirMovedEvent)):
-            self._ignores = None  # What is known of a folder of that name is of another one.
-        kinds = _BOTH if os.name == "nt" and isinstance(event, FileDeletedEvent) else (event.is_directory,)
-        places = (event.src_path, event.dest_path)
-        changed = {path for place in places if (path := self._changed_by(place, kinds)) is not None}
-        if changed:
-            with self._stirred:
+        with self._stirred:
+            if isinstance(event, (DirCreatedEvent, DirMovedEvent)):
+                self._ignores = None  # What is known of a folder of that name is of another one.
+            kinds = _BOTH if os.name == "nt" and isinstance(event, FileDeletedEvent) else (event.is_directory,)
+            places = (event.src_path, event.dest_path)
+            changed = {path for place in places if (path := self._changed_by(place, kinds)) is not None}
+            if changed:
                 self._changed |= changed
                 self._stirred.notify()
 
@@ -112,7 +131,7 @@ class TreeWatch(FileSystemEventHandler):
         above, _, name = path.rpartition("/")
         signs = builtin.signs((name,))
         return (
-            above.endswith(".git/info")
+            above.endswith((".git/info", ".git"))
             or builtin.made_by_a_tool(signs, is_cache_tag=lambda _: True)
             or not self._is_ignored(above, (True,))
         )

@@ -9,36 +9,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from watchdog.observers.polling import PollingObserver
 
 from server.settings import Settings
-from server.workspace import watch, watch_tree
+from server.workspace import watch
 from server.workspace.watch import LATEST_SECONDS, MOST_PATHS, NEVER, QUIET_SECONDS, Pending, Watcher
-from server.workspace.watch_tree import TreeWatch
 
 from .trees import repository, write
 from .watching import PATIENCE, Seen, eventually, watching
-
-
-@pytest.fixture(params=["the system's way", "as a tree"])
-def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty workspace folder, watched in the way of this system, and in the way of those that watch whole trees.
-
-    (watchdog can watch a tree on Linux, too, but loses sight of folders that are moved, so that polling stands in.)
-    """
-    if request.param == "as a tree":
-        monkeypatch.setattr(Watcher, "_open", lambda self: TreeWatch(self._root, self._settings))
-        monkeypatch.setattr(watch_tree, "Observer", lambda: PollingObserver(timeout=0.01))
-    root = tmp_path / "work space"
-    root.mkdir()
-    return root
-
-
-@pytest.fixture
-def outside(tmp_path: Path) -> Path:
-    folder = tmp_path / "outside"
-    folder.mkdir()
-    return folder
 
 
 def test_files_that_come_change_and_go(root: Path) -> None:

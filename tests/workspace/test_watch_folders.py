@@ -42,7 +42,7 @@ def test_what_is_left_out_costs_no_watch(tmp_path: Path) -> None:
         },
     )
     with watching(tmp_path):
-        assert watched(tmp_path) == [".", ".git/info", "src", "src/pkg"]
+        assert watched(tmp_path) == [".", ".git", ".git/info", "src", "src/pkg"]
     assert watched(tmp_path) == []
 
 
@@ -69,7 +69,7 @@ def test_a_folder_that_is_moved_away_is_not_followed(tmp_path: Path) -> None:
         seen.until_changed("pkg")
         (outside / "pkg/deep/x.py").write_text("2")
         assert seen.fence(root) == set()
-        assert watched(tmp_path) == ["root"]
+        assert watched(outside) == []
 
 
 def changes(watches: FolderWatches) -> set[str]:
@@ -322,4 +322,6 @@ def folders(root: Path) -> set[str]:
     """The folders that are to be watched: those of a watcher that starts now."""
     fresh = FolderWatches(root, Settings(), lambda: False)
     fresh.close()
-    return {os.path.relpath(place.where, root) for place in fresh._places.values()}
+    rules = {folder for heeded in fresh._rules._heeded.values() for each in heeded for folder in each.watched}
+    found = {Path(folder) for folder in rules | {place.where for place in fresh._places.values()}}
+    return {os.path.relpath(folder, root) for folder in found if folder.is_relative_to(root)}
