@@ -72,9 +72,7 @@ def connect_in_memory() -> sqlite3.Connection:
 
 
 def _connect_for_writing(path: Path) -> sqlite3.Connection:
-    # Created by hand first: SQLite's own files take over its mode, and the index is its owner's alone.
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    _make_file(path)
     db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA journal_mode = WAL")
@@ -84,6 +82,18 @@ def _connect_for_writing(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _make_file(path: Path) -> None:
+    """By hand, since SQLite's own files take over its mode, and the index is its owner's alone."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    # A database that somebody deleted under an open connection leaves these. SQLite would take the shared memory for
+    # the new one's and cut it short, and whoever reads in the old one would end with SIGBUS.
+    for extra in ("-wal", "-shm"):
+        Path(f"{path}{extra}").unlink(missing_ok=True)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:

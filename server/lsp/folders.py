@@ -299,6 +299,7 @@ class Folders:
                 log.warning("%s: not indexed: %s", folder.path, error, exc_info=not isinstance(error, EXPECTED))
             if broken := self._writers.pop(folder, None):
                 broken.close()
+            folder.reopen()  # Connections share what SQLite knows of a file: that its disk was read-only, too.
             return error
         if report.embedded or report.removed:
             log.info("%s: %s", folder.path, report)

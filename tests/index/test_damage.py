@@ -129,6 +129,15 @@ def test_an_emptied_cache_is_filled_again(index: Index) -> None:
     assert (report.files, report.embedded > 0) == (40, True)
 
 
+def test_a_new_database_takes_no_memory_from_one_that_was_deleted_alone(index: Index, open_index: Open) -> None:
+    memory = Path(f"{index.store.path}-shm")
+    before = memory.stat().st_ino
+    index.store.path.unlink()
+    assert open_index().status().files == 0
+    assert memory.stat().st_ino != before
+    assert index.status().files == 40
+
+
 def test_a_reader_without_rights_sees_what_stands_in_the_log(index: Index) -> None:
     log = Path(f"{index.store.path}-wal")
     assert log.stat().st_size > 0
