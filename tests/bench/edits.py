@@ -35,8 +35,10 @@ def editable(root: Path) -> list[Path]:
 
 def edited(file: Path, names: Sequence[str]) -> str:
     """A file's text with its first functions named so."""
-    text, new = _text(file), iter(names)
-    return _FUNCTION.sub(lambda old: old[0].replace(f" {old[1]}", f" {next(new)}"), text, count=len(names))
+    text = _text(file)
+    for name, old in reversed(list(zip(names, _FUNCTION.finditer(text), strict=False))):
+        text = text[: old.start(1)] + name + text[old.end(1) :]
+    return text
 
 
 def write(file: Path, text: str) -> None:

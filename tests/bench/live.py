@@ -1,9 +1,10 @@
 """How the server does while code changes: a real process over stdio, measured from the client's side. One JSON object.
 
-    python -m tests.bench.live [save checkout busy start idle growth watches] [--units N] [--root FOLDER] [--model …]
+    python -m tests.bench.live [MEASUREMENT …] [--units N] [--root FOLDER] [--model NAME|DIR]
 
 save        one function edited: ms until it is found, by a rename over the file that nobody tells of, and in place with
             didSave; embeddings computed for each
+typing      the same in an open document that is never saved
 checkout    git changes 2,000 files: seconds until all is found and nothing is pending; searches all the while
 busy        searches during a first index, and what they cost it; an edit in the middle of it
 start       from the process's start to `initialize` and to the first answer; memory; files that were opened
@@ -44,6 +45,8 @@ CHECKED_OUT_FILES = 2_000
 """Files that a checkout changes."""
 ASK_EVERY = 0.1
 """Seconds between two questions of somebody who asks all the while."""
+REST_SECONDS = 10
+"""For the same searches when the index is done: what of their time is the machine's."""
 STARTS = 5
 SEARCHES = 20
 """After the first, before memory is looked at again."""
@@ -123,6 +126,21 @@ def save(bench: Bench, units: int = 20_000) -> Figures:
     return found
 
 
+def typing(bench: Bench, units: int = 20_000) -> Figures:
+    """From a keystroke in an open document, never saved, to searchable."""
+    root = bench.tree(units)
+    took = []
+    with bench.settled(root) as server:
+        before = _embeddings(server.cache)
+        for number, file in enumerate(editable(root)[: bench.share(SAVES, units)]):
+            name = new_name("typing", number)
+            with server.opened(file, edited(file, [])) as change:
+                start = time.perf_counter()
+                change(edited(file, [name]))
+                took.append((server.until_found(name) - start) * 1000)
+        return _spread(took) | {"embeddings_stored": _embeddings(server.cache) - before}
+
+
 def checkout(bench: Bench, units: int = 60_000) -> Figures:
     """From `git checkout` to all true, there and back."""
     root = bench.tree(units)
@@ -166,10 +184,13 @@ def busy(bench: Bench, units: int = 50_000) -> Figures:
             edits = _edit_at_once(server, {"of_a_file_taken_up": files[0], "of_a_file_to_come": files[-1]})
             server.until_ready()
             end = time.perf_counter()
+        with SteadyQuestions(server, questions(50), ASK_EVERY) as at_rest:
+            time.sleep(bench.share(REST_SECONDS, units))
     return {
         "index_s": round(alone, 2),
         "index_and_searches_s": round(end - start, 2),
         "search_ms": _spread(steady.took),
+        "search_at_rest_ms": _spread(at_rest.took),
         "refused": steady.refused,
         "files_left_at_edits": left,
         "edit_ms": edits,
@@ -243,7 +264,7 @@ def watches(bench: Bench, units: int = 2_000) -> Figures:
 
 
 MEASUREMENTS: dict[str, Callable[[Bench], Figures]] = {
-    each.__name__: each for each in (save, checkout, busy, start, idle, growth, watches)
+    each.__name__: each for each in (save, typing, checkout, busy, start, idle, growth, watches)
 }
 
 

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,20 @@ class LiveServer:
     def saved(self, file: Path) -> None:
         """Tell that a file was saved."""
         self.notify("textDocument/didSave", {"textDocument": {"uri": file.as_uri()}})
+
+    @contextmanager
+    def opened(self, file: Path, text: str) -> Iterator[Callable[[str], None]]:
+        """A file that is open inside of the block; gives what changes its unsaved text."""
+        uri, versions = file.as_uri(), itertools.count(1)
+        document = {"uri": uri, "languageId": file.suffix[1:], "version": 0, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": document})
+
+        def change(new: str) -> None:
+            changed = {"textDocument": {"uri": uri, "version": next(versions)}, "contentChanges": [{"text": new}]}
+            self.notify("textDocument/didChange", changed)
+
+        yield change
+        self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     # -- waiting
 

@@ -60,11 +60,12 @@ def test_speed_measures_every_figure(bundle: str) -> None:
 
 @pytest.mark.slow
 def test_live_measures_every_figure(bundle: str) -> None:
-    measured = ("save", "checkout", "start", "watches")
+    measured = ("save", "typing", "checkout", "start", "watches")
     found = json.loads(run("tests.bench.live", *measured, "--units", "200", "--model", bundle))
     for way in ("renamed_ms", "did_save_ms"):
         assert found["save"][way]["embeddings_per_edit"] == [1]
         assert 0 < found["save"][way]["p50"] <= found["save"][way]["p99"] < 60_000
+    assert 0 < found["typing"]["p50"] < 60_000
     assert found["checkout"]["there"]["embeddings"] == EDITS_PER_FILE * found["checkout"]["files"]
     assert found["checkout"]["back"]["embeddings"] == 0
     assert found["checkout"]["there"]["search_ms"]["n"] > 0
