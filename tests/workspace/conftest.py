@@ -9,6 +9,8 @@ from server.workspace import watch_tree
 from server.workspace.watch import Watcher
 from server.workspace.watch_tree import TreeWatch
 
+from .watching import Seen
+
 
 @pytest.fixture(autouse=True)
 def _nobodys_git_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +31,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr(Watcher, "_open", lambda self: TreeWatch(self._root, self._settings))
         monkeypatch.setattr(watch_tree, "Observer", lambda: PollingObserver(timeout=0.01))
         monkeypatch.setattr(watch_tree, "LOOK_SECONDS", 0.02)
+        monkeypatch.setattr(Seen, "fences", 3)
     root = tmp_path / "work space"
     root.mkdir()
     return root

@@ -19,6 +19,9 @@ PATIENCE = 30.0
 class Seen:
     """What a watcher told."""
 
+    fences = 1
+    """How many it takes: where trees are compared, one comparison may catch a fence and miss what came before it."""
+
     def __init__(self) -> None:
         self.sets: list[ChangeSet] = []
         self.modes: list[tuple[Mode, str | None]] = []
@@ -58,8 +61,10 @@ class Seen:
 
     def fence(self, root: Path) -> set[str]:
         """All that changed since the last time until now."""
-        (root / "fence").write_text(str(time.monotonic_ns()))
-        changed = self.until_changed("fence")
+        changed: set[str] = set()
+        for _ in range(self.fences):
+            (root / "fence").write_text(str(time.monotonic_ns()))
+            changed |= self.until_changed("fence")
         return changed - {"fence"}
 
 
