@@ -158,6 +158,10 @@ class Server:
         result = self.ask("meaning/search", {"query": query, "limit": limit}, patience)
         return [self._found(item) for item in result["items"]]
 
+    def search_all(self, queries: Sequence[str]) -> list[list[Found]]:
+        """The same of many, one after the other."""
+        return [self.search(query) for query in queries]
+
     def _found(self, item: Mapping[str, Any]) -> Found:
         location = item["location"]
         path = unquote(location["uri"]).removeprefix(f"{unquote(self.root.as_uri())}/")

@@ -125,7 +125,7 @@ def walk(repo: Path, scratch: Path, commits: int, every: int, seed: int) -> dict
                 seconds.append((time.monotonic() - start, changed, step))
                 if number % every == 0:
                     compared += 1
-                    found = lies(root, cache, lambda queries: [server.search(query) for query in queries])
+                    found = lies(root, cache, server.search_all)
                     failures += [f"{step}: {lie}" for lie in found + untidy(cache)]
         failures += asker.failures
     failures += trouble_in(log)

@@ -114,7 +114,7 @@ class Kills:
                 self.first_answer(server)
                 until_true(server, self.cache)
                 self.settled.append(time.monotonic() - server.started)
-                found = lies(self.root, self.cache, lambda asked: [server.search(text) for text in asked], graph=True)
+                found = lies(self.root, self.cache, server.search_all, graph=True)
                 found += untidy(self.cache)
             self.no_process_is_left("after its end")
         except (Gone, Refused, TimeoutError, RuntimeError) as error:

@@ -13,7 +13,7 @@ from server.index import index, vectors, workers
 
 vectors.TAIL_LIMIT = 300
 index.BATCH_UNITS = 150
-workers.WORTH_PROCESSES = 50_000
+workers.WORTH_MORE = 50_000
 workers._CHUNK_BYTES = 10_000
 
 if __name__ == "__main__":

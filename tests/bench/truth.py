@@ -170,8 +170,13 @@ def work_done_twice(cache: Path) -> int:
     """Embeddings that were stored though they were there: their ids are never used again, so the gaps tell."""
     with reading(cache) as database:
         [(last,)] = database.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'embeddings'").fetchall()
-        [(count,)] = database.execute("SELECT count(*) FROM embeddings").fetchall()
-    return int(last or 0) - int(count)
+    return int(last or 0) - embeddings_in(cache)
+
+
+def embeddings_in(cache: Path) -> int:
+    """How many are stored, of code and of paths."""
+    with reading(cache) as database:
+        return int(database.execute("SELECT count(*) FROM embeddings").fetchone()[0])
 
 
 # -- what searches find
