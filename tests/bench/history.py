@@ -38,7 +38,7 @@ class History:
     def __init__(self, repo: Path, clone: Path, draw: random.Random) -> None:
         self.clone, self._draw = clone, draw
         subprocess.run(["git", "clone", "--quiet", "--shared", "--no-checkout", str(repo), str(clone)], check=True)
-        for key, value in (("user.name", "A"), ("user.email", "a@b.c"), ("advice.detachedHead", "false")):
+        for key, value in (("user.name", "A"), ("user.email", "a@b.c"), ("commit.gpgsign", "false")):
             self.git("config", key, value)
 
     def git(self, *arguments: str, check: bool = True) -> str:

@@ -246,7 +246,8 @@ def _listed(hits: Answer) -> str:
 def lies(root: Path, cache: Path, ask: Callable[[Sequence[str]], list[Answer]], graph: bool = False) -> list[str]:
     """All in which the cache's index of `root`, and what `ask` finds by it, is other than a fresh one's.
 
-    `graph` says that vectors may be in a graph, which finds almost all of the nearest.
+    `graph` says that vectors may be in a graph, which finds almost all of the nearest; without one, each side of
+    the search has to find exactly the same.
     """
     with tempfile.TemporaryDirectory(prefix="meaning-fresh-") as scratch:
         fresh = Path(scratch)
@@ -255,9 +256,9 @@ def lies(root: Path, cache: Path, ask: Callable[[Sequence[str]], list[Answer]], 
         if found or not (queries := questions_about(fresh)):
             return found
         found += unlike(queries, ask(queries), answers(root, fresh, queries), exact=False)
-        for only, exact in (("lexical", True), ("dense", not graph)):
+        for only in () if graph else ("lexical", "dense"):
             mine, others = (answers(root, each, queries, only) for each in (cache, fresh))
-            found += [f"{only}: {lie}" for lie in unlike(queries, mine, others, exact)]
+            found += [f"{only}: {lie}" for lie in unlike(queries, mine, others, exact=True)]
     return found
 
 
