@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 QUESTION ?= how are .gitignore patterns matched
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench clean
+.PHONY: help demo test test-fast check format bench fuzz clean
 
 help:
 	@echo "make demo       ask a question about this repository's own code"
@@ -22,6 +22,7 @@ help:
 	@echo "make format     put the style right"
 	@echo "make bench      speed, at rest and while code changes (a quarter of an hour);"
 	@echo "                with BENCH=FOLDER quality too (see tests/bench)"
+	@echo "make fuzz       thousands of random changes: the index equals one built from nothing"
 	@echo "make clean      remove .venv and what tools left behind"
 
 demo: $(VENV)/runs
@@ -46,6 +47,9 @@ bench: $(VENV)/tests
 	$(BIN)/python -m tests.bench.speed
 	$(BIN)/python -m tests.bench.live
 	$(if $(BENCH),$(BIN)/python -m tests.bench.quality $(BENCH))
+
+fuzz: $(VENV)/tests
+	$(BIN)/python -m tests.bench.fuzz
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

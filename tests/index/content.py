@@ -8,6 +8,9 @@ import numpy as np
 
 from server.index.index import Index
 
+UNIT_KEY = 4
+"""Its place in a row of `content`; None for a file without units."""
+
 
 def content(index: Index) -> list[tuple[Any, ...]]:
     """Every unit with its place, its full text and its vectors, in the order of the files; ids left out."""
