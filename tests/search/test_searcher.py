@@ -12,7 +12,7 @@ import pytest
 from server.embed.bundle import Bundle, resolve_model
 from server.index.index import Index
 from server.search.answer import Hit
-from server.search.candidates import Terms, gather
+from server.search.candidates import DENSE, Terms, gather
 from server.search.filters import allowed_units
 from server.search.query import parse_query
 from server.search.searcher import Cancelled, Searcher
@@ -217,3 +217,15 @@ def test_a_filter_reaches_a_name_that_many_bear(searcher: Searcher, root: Path) 
     allowed = allowed_units(searcher.index.store, parse_query("path:z/ run"))
     found = gather(searcher.index, Terms({}, (), ("run",), {}), None, allowed)
     assert [candidate.path for candidate in found] == ["z/last.py"]
+
+
+def test_what_was_edited_many_times_hides_nothing(searcher: Searcher, root: Path) -> None:
+    question = parse_query("call again after a failure", only="dense")
+    before = {hit.name for hit in searcher.search(question).hits}
+    for number in range(DENSE + 10):
+        (root / "net/retry.py").write_text(FILES["net/retry.py"].replace("range(attempts)", f"range({number})"))
+        searcher.index.update(within=["net/retry.py"])
+        searcher.index.vectors.follow()
+    hits = searcher.search(question).hits
+    assert hits[0].name == "retry_with_backoff"
+    assert {hit.name for hit in hits} == before
