@@ -16,6 +16,9 @@ from .session import Session
 from .wire import pump
 
 LOCALHOST = "127.0.0.1"
+SWITCH_SECONDS = 0.0005
+"""How long one of Python's threads may keep the others waiting. A search changes threads some dozen times, and with the
+default of 5 ms would wait for the indexing thread most of its time."""
 END_SECONDS = 3.0
 """How long the indexing thread may take to stop: what it has committed is safe in any case."""
 
@@ -57,6 +60,7 @@ def _serve_connection(connection: socket.socket, settings: Settings) -> None:
 
 async def serve(reader: BinaryIO, writer: BinaryIO, settings: Settings) -> int:
     """Serve one client until it says `exit` or the stream ends: 0 after a `shutdown`, as the protocol wants, else 1."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     session = Session(settings, asyncio.get_running_loop())
     for method, handler in REQUESTS.items():
         session.feature(method)(handler)

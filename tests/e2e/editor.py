@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -61,10 +61,10 @@ def environment(cache: Path) -> Mapping[str, str]:
 
 
 @asynccontextmanager
-async def editor(cache: Path) -> AsyncIterator[Editor]:
+async def editor(cache: Path, command: Sequence[str] = COMMAND) -> AsyncIterator[Editor]:
     """An editor with a server of its own on stdio, ended in good order."""
     client = Editor()
-    await client.start_io(*COMMAND, cwd=HOUSE, env=environment(cache))
+    await client.start_io(*command, cwd=HOUSE, env=environment(cache))
     assert client._server and client._server.stderr
     drain = asyncio.create_task(client._server.stderr.read())
     try:
