@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -104,7 +104,8 @@ class Index:
     def __init__(self, root: Path, folder: Path, store: Store, bundle: Bundle, settings: Settings) -> None:
         self.root, self.folder, self.store, self.bundle, self.settings = root, folder, store, bundle, settings
         self.vectors = VectorIndex(store, folder, bundle.id, bundle.dim, settings.threads)
-        self._problems: dict[str, None] = {}
+        self._problems: dict[str, str] = {}
+        """By what they are about: a file's path, or a part of the index."""
         self._complete = False
         """Whether all of the tree was taken up since the database was opened, so that changes can follow it."""
         self._left = 0
@@ -126,7 +127,7 @@ class Index:
         if embedder is not None:
             index.embedder = embedder
         if problem:
-            index._note(problem)
+            index._note("database", problem)
         return index
 
     @cached_property
@@ -143,7 +144,7 @@ class Index:
     def status(self) -> Status:
         """Totals and troubles."""
         totals = self.store.totals()
-        problems = dict.fromkeys(self._of_file(*each) for each in self.store.problems(KEPT_PROBLEMS))
+        problems = dict.fromkeys(starmap(self._of_file, self.store.problems(KEPT_PROBLEMS)))
         return Status(
             str(self.root),
             str(self.folder),
@@ -157,7 +158,7 @@ class Index:
     @property
     def problems(self) -> list[str]:
         """What was wrong since the index was opened, the newest last."""
-        return [*self._problems, *([self.vectors.problem] if self.vectors.problem else [])]
+        return [*self._problems.values(), *([self.vectors.problem] if self.vectors.problem else [])]
 
     def pending(self) -> int:
         """Files known to have changed that are not taken up yet."""
@@ -208,7 +209,7 @@ class Index:
             self._take_up(within, run, progress)
         except DamagedStore as error:
             self.store.close()
-            self._note(_begun_anew(error, set_aside(self.folder)))
+            self._note("database", _begun_anew(error, set_aside(self.folder)))
             self._reopen()
             self._take_up(WHOLE, run, progress)
 
@@ -276,6 +277,7 @@ class Index:
         with self.store.transaction():
             for row in rows:
                 self.store.remove(row.id)
+                self._problems.pop(row.path, None)
             self.store.set_meta("pending", str(self._left))
 
     def _write(self, batch: Sequence[Outcome], plan: _Plan) -> int:
@@ -292,12 +294,13 @@ class Index:
                 row = known.get(found.path)
                 if row and (isinstance(outcome, Unreadable) or found.path in plan.renewed):
                     self.store.remove(row.id)
+                self._problems.pop(found.path, None)
                 if isinstance(outcome, PreparedFile):
                     self.store.put(outcome.state, outcome.units)
                     if outcome.state.problem:
-                        self._note(self._of_file(found.path, outcome.state.problem))
+                        self._note_file(found.path, outcome.state.problem)
                 elif isinstance(outcome, Unreadable):
-                    self._note(self._of_file(found.path, f"not read ({outcome.reason})"))
+                    self._note_file(found.path, f"not read ({outcome.reason})")
                 elif row:
                     self.store.touch(row.id, stamp_of(found))
             self.store.set_meta("pending", str(self._left))
@@ -323,10 +326,11 @@ class Index:
             with self.store.transaction():
                 self.store.drop_embeddings(SPARE_EMBEDDINGS)
             self._unswept = 0
+        self._problems.pop("vectors", None)
         try:
             self.vectors.compact()
         except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
-            self._note(f"{self.folder}: the vectors stay in memory ({error})")
+            self._note("vectors", f"{self.folder}: the vectors stay in memory ({error})")
         if run.embedded >= BATCH_UNITS:
             give_back()
 
@@ -339,14 +343,17 @@ class Index:
     # -- troubles
 
     def _passed_over(self, path: str, error: OSError) -> None:
-        self._note(self._of_file(path, f"not read ({error.strerror or error})"))
+        self._note_file(path, f"not read ({error.strerror or error})")
+
+    def _note_file(self, path: str, problem: str) -> None:
+        self._note(path, self._of_file(path, problem))
 
     def _of_file(self, path: str, problem: str) -> str:
         return f"{self.root / path}: {problem}"
 
-    def _note(self, problem: str) -> None:
-        self._problems.pop(problem, None)
-        self._problems[problem] = None
+    def _note(self, subject: str, problem: str) -> None:
+        self._problems.pop(subject, None)
+        self._problems[subject] = problem
         while len(self._problems) > KEPT_PROBLEMS:
             del self._problems[next(iter(self._problems))]
 

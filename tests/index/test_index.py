@@ -323,3 +323,19 @@ def test_a_search_among_some_units_finds_all_of_them(
     assert dict(index.vectors.search_among(query, some, 1_000)) == pytest.approx(some, abs=1e-3)
     assert index.vectors.search_among(query, some, 5) == index.vectors.search_among(query, some, 1_000)[:5]
     assert index.vectors.search_among(query, (), 5) == []
+
+
+def test_a_file_that_is_too_much_for_its_parser_is_named(root: Path, open_index: Open) -> None:
+    write(root, "deep.scala", "a +\nb *\n" * 10_000)
+    index = open_index()
+    index.update()
+    named = f"{root / 'deep.scala'}: too much for its parser; found as plain text"
+    assert index.problems == [named]
+    again = open_index()
+    again.update()
+    assert again.status().problems == (named,)  # as long as it is so
+    assert again.problems == []  # and told once
+    write(root, "deep.scala", "def shallow = 1\n")
+    index.update()
+    assert index.problems == []
+    assert again.status().problems == ()
