@@ -77,6 +77,9 @@ class Candidate:
     """Cosine of the query and the unit's combined vector; of its best part."""
     lexical: float
     """BM25 with FIELD_WEIGHTS, 0 if full text did not choose it."""
+    stamp: str
+    digest: bytes
+    """Of the file in which the unit stood there."""
 
     @property
     def unsaved(self) -> bool:
@@ -191,7 +194,8 @@ def _load(
     cosines = {} if vector is None else _cosines(index, chosen, vector)
     rows = index.store.rows_in(
         "SELECT u.id, f.path, f.language, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line,"
-        " u.name_start, u.name_end, u.head, u.preview, u.key, w.name, w.container, w.doc, w.path, w.body"
+        " u.name_start, u.name_end, u.head, u.preview, u.key, f.stamp, f.digest,"
+        " w.name, w.container, w.doc, w.path, w.body"
         " FROM units u CROSS JOIN files f ON f.id = u.file CROSS JOIN words w ON w.rowid = u.id WHERE u.id IN (?)",
         chosen,
     )
@@ -200,10 +204,10 @@ def _load(
 
 def _candidate(row: tuple[Any, ...], cosines: tuple[float, float, float], lexical: float) -> Candidate:
     unit, path, language, name, container, kind, start_line, end_line, *rest = row
-    line, first, last, head, preview, key, *words = rest
+    line, first, last, head, preview, key, stamp, digest, *words = rest
     return Candidate(
         unit, path, language, name, container, kind, start_line, end_line, (line, first, last), head, preview, key,
-        (words[0], words[1], words[2], words[3], words[4]), *cosines, lexical,
+        (words[0], words[1], words[2], words[3], words[4]), *cosines, lexical, stamp, digest,
     )  # fmt: skip
 
 

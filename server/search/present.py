@@ -25,9 +25,8 @@ class Place:
 class Presenter:
     """Makes the hits of one answer; looks at each file once."""
 
-    def __init__(self, root: Path, known: dict[str, tuple[str, bytes]]) -> None:
-        """`known` are the stamp and the digest that the index has of each file."""
-        self._root, self._known = root, known
+    def __init__(self, root: Path) -> None:
+        self._root = root
         self._moved: dict[str, dict[bytes, list[Place]] | None] = {}
 
     def hit(self, candidate: Candidate, score: float) -> Hit | None:
@@ -53,7 +52,7 @@ class Presenter:
         if c.unsaved:
             return Place(c.start_line, c.end_line, c.selection, c.head)
         if c.path not in self._moved:
-            self._moved[c.path] = self._reread(c.path)
+            self._moved[c.path] = self._reread(c)
         units = self._moved[c.path]
         if units is None:
             return Place(c.start_line, c.end_line, c.selection, c.head)
@@ -61,19 +60,18 @@ class Presenter:
         same = units.get(c.key, ())
         return min(same, key=lambda place: abs(place.start_line - c.start_line), default=None)
 
-    def _reread(self, path: str) -> dict[bytes, list[Place]] | None:
-        """Where the file's units are, by key, if it changed since it was indexed, else None."""
-        stamp, digest = self._known.get(path, ("", b""))
-        file = self._root / path
+    def _reread(self, c: Candidate) -> dict[bytes, list[Place]] | None:
+        """Where the units of a candidate's file are, by key, if it is not as the candidate has it, else None."""
+        file = self._root / c.path
         try:
-            if stat_stamp(file.lstat()) == stamp:
+            if stat_stamp(file.lstat()) == c.stamp:
                 return None
             data = read_regular(file)
         except OSError:
             return {}
-        if digest_of(data) == digest:
+        if digest_of(data) == c.digest:
             return None
-        parsed = parsed_file(path, data)
+        parsed = parsed_file(c.path, data)
         by_key: dict[bytes, list[Place]] = {}
         for unit, head in zip(parsed.units, parsed.heads, strict=True):
             place = Place(unit.start_line, unit.end_line, unit.selection, head)

@@ -126,9 +126,7 @@ class Searcher:
         )
 
     def _hits(self, ranked: list[tuple[Candidate, float]]) -> list[Hit]:
-        paths = {c.path for c, _ in ranked if not c.unsaved}
-        rows = self.index.store.rows_in("SELECT path, stamp, digest FROM files WHERE path IN (?)", paths)
-        presenter = Presenter(self.index.root, {path: (stamp, digest) for path, stamp, digest in rows})
+        presenter = Presenter(self.index.root)
         return [hit for c, score in ranked if (hit := presenter.hit(c, score))]
 
 

@@ -17,7 +17,7 @@ from server.search.rank import Ranking, is_symbol, order
 def candidate(path: str, line: int = 0) -> Candidate:
     return Candidate(
         line, path, "python", "f", "", "function", line, line + 1, (line, 4, 5), "", "def f()", b"",
-        ("f", "", "", "", ""), 0.0, 0.0, 0.0, 0.0,
+        ("f", "", "", "", ""), 0.0, 0.0, 0.0, 0.0, "", b"",
     )  # fmt: skip
 
 

@@ -165,6 +165,20 @@ def test_an_update_beside_it_is_seen(searcher: Searcher, root: Path, tmp_path: P
     assert names(searcher.search(parse_query("make an image bigger resize")).hits)[0] == "resize_image"
 
 
+def test_an_update_in_the_midst_of_a_search_leaves_no_hit_at_a_wrong_place(searcher: Searcher, root: Path) -> None:
+    file = root / "cron.py"
+    other = Index.open(root, searcher.index.bundle, searcher.index.settings)
+
+    def shift() -> bool:
+        """Called between the steps of the search."""
+        file.write_text("import os\n\n\n" + file.read_text())
+        other.update()
+        return False
+
+    hit = searcher.search(parse_query("parse_fields"), shift).hits[0]
+    assert file.read_text().splitlines()[hit.start_line] == "def parse_fields(text):"
+
+
 def _to_pipe(file: Path) -> None:
     file.unlink()
     os.mkfifo(file)
