@@ -7,6 +7,7 @@ counts has changed. Where to expect a change of a file that may be missing, or b
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def of_a_repository(top: Path) -> Sources:
     config, exclude = git.repository_config(found), git.info_exclude(found)
     chosen = git.stated_excludes_file([config], top)
     patterns = (exclude, chosen) if chosen else (exclude,)
-    return Sources((config, *patterns), tuple((file, _stamp(file)) for file in patterns))
+    return Sources((found / "HEAD", config, *patterns), tuple((file, _stamp(file)) for file in patterns))
 
 
 def from_above(root: Path) -> Sources:
@@ -95,10 +96,14 @@ def _is_folder(place: Path) -> bool:
         return False
 
 
-def _stamp(file: Path) -> tuple[int, ...] | None:
-    """Changes with every change of a file's content, and when there is another file."""
+def _stamp(file: Path) -> tuple[object, ...] | None:
+    """Changes with every change of a file's content, and when there is another file.
+
+    The times show that it was changed and changed back; but a file may change twice within one tick of its clock.
+    """
     try:
         found = file.stat()
+        content = file.read_bytes() if stat.S_ISREG(found.st_mode) else None
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return content, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns

@@ -27,6 +27,8 @@ LATEST_SECONDS = 1.0
 RESCAN_SECONDS = 30.0
 """How often everything is looked at where not all changes are told: finding nothing costs a core a second for
 100,000 files, and an editor tells of its own changes."""
+RETURN_SECONDS = 0.5
+"""How often a workspace folder that is gone is looked for."""
 MOST_PATHS = 10_000
 """A set of more paths becomes everything, which is then no more to look at."""
 NEVER = math.inf
@@ -141,7 +143,14 @@ class Watcher:
                 log.exception("%s: not watched", self._root)
             self._tell("rescanning", str(getattr(error, "strerror", None) or error))
             self._on_change(EVERYTHING)
-            self._closed.wait(RESCAN_SECONDS)
+            self._pause(gone=getattr(error, "filename", None) == str(self._root))
+
+    def _pause(self, gone: bool) -> None:
+        """Wait for the next rescan, or for the workspace folder if it is gone."""
+        end = time.monotonic() + RESCAN_SECONDS
+        while (left := end - time.monotonic()) > 0 and not (gone and self._root.is_dir()):
+            if self._closed.wait(min(left, RETURN_SECONDS) if gone else left):
+                break
 
     def _use(self, eyes: _Eyes) -> None:
         """Give changes until there is no folder to watch any more. (Another one may be in its place by then.)"""

@@ -205,7 +205,7 @@ def covered(seen: Seen, paths: dict[str, str]) -> bool:
 
 
 def test_a_folder_that_goes_and_comes_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "RESCAN_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "RETURN_SECONDS", 0.01)
     write(root, {"a.py": "1"})
     with watching(root) as seen:
         shutil.rmtree(root)

@@ -10,7 +10,7 @@ import random
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -255,41 +255,46 @@ def test_nobody_wakes_when_nothing_happens(tmp_path: Path, timeouts: list[float 
 # -- chance
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_who_looks_where_the_sets_say_knows_all(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(12))
+def test_who_looks_where_the_sets_say_knows_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Whatever happens in whatever order, and however fast."""
+    monkeypatch.setattr(watch, "RETURN_SECONDS", 0.01)
     chance = random.Random(seed)
-    root = repository(tmp_path / "root", {})
+    root = repository(tmp_path / "above/root", {})
     (tmp_path / "outside").mkdir()
     known: dict[str, int] = {}
     lock = threading.Lock()
 
-    def stamps() -> dict[str, int]:
-        return {file.path: file.ctime_ns for file in discover(root, Settings())}
-
     def look(change: ChangeSet) -> None:
         with lock:
-            on_disk = stamps()
-            for path in known.keys() | on_disk.keys():
-                around = {path, *(str(above) for above in Path(path).parents)}
-                if change.everything or not change.paths.isdisjoint(around):
-                    known.pop(path, None)
-                    if path in on_disk:
-                        known[path] = on_disk[path]
+            for path in tuple(known):
+                around = {"", path, *(str(above) for above in Path(path).parents)}
+                if not change.paths.isdisjoint(around):
+                    del known[path]
+            known.update(stamps(root, change.paths))
 
     watcher = Watcher(root, Settings(), look)
     try:
         for _ in range(6):
             for _ in range(chance.randrange(60)):
                 happen(chance, root, tmp_path / "outside")
-            eventually(lambda: known == stamps() and set(watched(root)) == folders(root))
+            eventually(lambda: known == stamps(root) and set(watched(root)) == folders(root))
     finally:
         watcher.close(PATIENCE)
 
 
+def stamps(root: Path, within: Collection[str] = ("",)) -> dict[str, int]:
+    """The files that the walk finds now, none if the folder is gone."""
+    with contextlib.suppress(OSError):
+        return {file.path: file.ctime_ns for file in discover(root, Settings(), within=within)}
+    return {}
+
+
 NAMES = ("a", "b", "src", "build", "node_modules")
-FILES = ("x.py", "y.js", "z.o", "setup.py", "CMakeCache.txt")
+FILES = ("x.py", "y.js", "z.o", "setup.py", "CMakeCache.txt", "CACHEDIR.TAG")
+CONTENTS = ("1", "2", "Signature: 8a477f597d28d172789f06886806bc55")
 RULES = ("", "a/\n", "src\n", "*.py\n", "!build\n", "/b/a\n")
+RULE_FILES = (".gitignore", ".ignore", ".meaningignore", ".git/info/exclude")
 
 
 def happen(chance: random.Random, root: Path, outside: Path) -> None:
@@ -297,25 +302,37 @@ def happen(chance: random.Random, root: Path, outside: Path) -> None:
     places = [place for place in (root, *root.rglob("*")) if ".git" not in place.parts and place.is_dir()]
     here, there = chance.choice(places), chance.choice(places)
     name, other = chance.choice(NAMES), chance.choice(NAMES)
-    try:
-        match chance.randrange(9):
+    with contextlib.suppress(OSError):
+        match chance.randrange(16):
             case 0 | 1:
                 (here / name / other).mkdir(parents=True)
             case 2 | 3:
-                (here / chance.choice(FILES)).write_text(str(chance.random()))
-            case 4:
+                (here / chance.choice(FILES)).write_text(chance.choice(CONTENTS))
+            case 4 | 5:
                 (here / name).rename(there / other)
-            case 5:
-                shutil.rmtree(here / name)
             case 6:
-                (here / chance.choice(FILES)).replace(there / chance.choice(FILES))
+                shutil.rmtree(here / name)
             case 7:
-                (here / chance.choice((".gitignore", ".ignore", ".meaningignore"))).write_text(chance.choice(RULES))
+                (here / chance.choice(FILES)).replace(there / chance.choice(FILES))
             case 8:
+                (here / chance.choice(RULE_FILES)).write_text(chance.choice(RULES))
+            case 9 | 10:
                 place = outside / name
                 (here / name).rename(place) if not place.exists() else place.rename(here / other)
-    except OSError:
-        pass
+            case 11:
+                repository(here / name, {chance.choice(("y.js", ".git/info/exclude")): chance.choice(RULES)})
+            case 12:
+                shutil.rmtree(here / name / ".git") if chance.random() < 0.5 else (here / ".git/HEAD").unlink()
+            case 13:
+                (here / chance.choice((name, "x.py"))).symlink_to(chance.choice((there, outside, "nowhere")))
+            case 14:
+                write(Path.home(), {chance.choice((".config/git/ignore", "mine")): chance.choice(RULES)})
+                config = chance.choice((Path.home() / ".gitconfig", here / ".git/config"))
+                config.write_text(chance.choice(("", "[core]\nexcludesFile = ~/mine\n")))
+            case 15:
+                place = chance.choice((root, root.parent))
+                place.rename(outside / "gone")
+                (outside / "gone").rename(place)
 
 
 def folders(root: Path) -> set[str]:

@@ -185,6 +185,8 @@ def test_a_repository_that_begins_slowly(root: Path) -> None:
             write(root, {".git/HEAD": "ref: x\n"})
         with changing(root, seen, {"b.py"}):
             write(root, {".git/info/exclude": "b.py\n"})
+        with changing(root, seen, set()):
+            (root / ".git/HEAD").unlink()
 
 
 @linux
