@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, starmap
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from filelock import FileLock, Timeout
 
@@ -94,6 +94,8 @@ class _Run:
     workers: Workers | None
     cancelled: Callable[[], bool]
     urgent: Callable[[], Collection[str]]
+    attended: list[Collection[str]] = field(default_factory=list)
+    """What was urgent until now, the newest last."""
     embedded: int = 0
     removed: int = 0
 
@@ -252,7 +254,7 @@ class Index:
         return plan
 
     def _apply(self, plan: _Plan, run: _Run, progress: Progress) -> None:
-        total, done = plan.size, 0
+        total, done, before = plan.size, 0, len(run.attended)
         self._left += total
         if total:
             progress(0, total)
@@ -262,10 +264,19 @@ class Index:
             run.removed += done
         for batch in _batches(self._prepared(plan.tasks, run)):
             done += len(batch)
-            run.embedded += self._write(batch, plan)
+            # What was urgent meanwhile was read later than this: it stands.
+            latest = [each for each in batch if not _among(each[0].path, run.attended[before:])]
+            self._left -= len(batch) - len(latest)
+            run.embedded += self._write(latest, plan)
             progress(done, total)
-            if done < total and not run.cancelled() and (paths := run.urgent()):
-                self._apply(self._plan(paths), run, lambda *_: None)
+            if done < total:
+                self._attend(run)
+
+    def _attend(self, run: _Run) -> None:
+        """Between two steps of what takes time: what is urgent."""
+        if not run.cancelled() and (paths := run.urgent()):
+            run.attended.append(paths)
+            self._apply(self._plan(paths), run, lambda *_: None)
 
     def _prepared(self, tasks: Sequence[Task], run: _Run) -> Iterator[Outcome]:
         if run.workers:
@@ -328,7 +339,7 @@ class Index:
             self._unswept = 0
         self._problems.pop("vectors", None)
         try:
-            self.vectors.compact()
+            self.vectors.compact(lambda: self._attend(run))
         except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
             self._note("vectors", f"{self.folder}: the vectors stay in memory ({error})")
         if run.embedded >= BATCH_UNITS:
@@ -397,6 +408,12 @@ def _begin_anew(folder: Path, error: DamagedStore) -> tuple[Store, str]:
 
 def _begun_anew(error: DamagedStore, aside: Path) -> str:
     return f"{error}; kept as {aside.name}, the index is built anew"
+
+
+def _among(path: str, changes: Sequence[Collection[str]]) -> bool:
+    """Whether a file is in one of these sets of changed paths, or below a folder that is."""
+    places = {"", path, *map(str, PurePosixPath(path).parents)}
+    return any(not places.isdisjoint(paths) for paths in changes)
 
 
 def _batches(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:

@@ -24,10 +24,13 @@ def stamp_of(found: FoundFile) -> str:
     The change time is there for tools that put the old modification time back. A modification time far in the future,
     which archives bring, is as good as an old one: the next change would set another.
     """
+    return seen_stamp(found) if is_settled(found.mtime_ns, found.ctime_ns) else UNSETTLED
+
+
+def is_settled(mtime_ns: int, ctime_ns: int) -> bool:
+    """Whether a file with these times would have others if it changed once more."""
     now = time.time_ns()
-    if now - found.ctime_ns < _step(found.ctime_ns) or abs(now - found.mtime_ns) < _step(found.mtime_ns):
-        return UNSETTLED
-    return seen_stamp(found)
+    return now - ctime_ns >= _step(ctime_ns) and abs(now - mtime_ns) >= _step(mtime_ns)
 
 
 def _step(time_ns: int) -> int:

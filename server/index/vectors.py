@@ -15,7 +15,7 @@ import contextlib
 import os
 import threading
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -40,6 +40,9 @@ DEAD_VECTORS = 1_000
 
 MAX_PARTS = 256
 """Parts of one unit that have a vector; a key of the graph is unit id * MAX_PARTS + part."""
+
+_SLICE = 1_000
+"""Vectors added to a graph at once: 50 ms."""
 
 _CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
 """HNSW: links a node, candidates looked at while adding and while searching."""
@@ -125,52 +128,65 @@ class VectorIndex:
         """Take up what the database has that this index has not: units above the greatest known id, and a main file
         that another process wrote."""
         with self._store.lock, self._lock:  # in this order: a search holds the store when it comes to the vectors
-            line = self._store.meta(self._meta_key)
-            if line is not None and (self._main is None or line != self._main.line()):
-                try:
-                    main = Main.of(line)
-                except ValueError:
-                    raise self._store.damaged(f"{line!r} names the vectors") from None
-                self._open_main(main)
+            self._follow_main()
             rows = self._store.rows(f"{_SELECT} WHERE u.id > ?2 ORDER BY u.id", (self._model, self._high))
             if rows:
                 self._added += self._tail.add(*_matrix(self._store, rows, self._dim))
                 self._high = rows[-1][0]
             if self._added > max(DEAD_VECTORS, len(self._tail) // 2):
-                above = self._main.high if self._main and self._graph is not None else 0
-                alive = self._store.rows("SELECT id FROM units WHERE id > ?", (above,))
+                alive = self._store.rows("SELECT id FROM units WHERE id > ?", (self._main_high,))
                 self._tail.keep(np.array([unit for (unit,) in alive], np.int64))
                 self._added = 0
 
-    def compact(self) -> bool:
-        """Write a new main file if the tail has grown too long or most of the main file is dead.
+    def compact(self, between: Callable[[], None] = lambda: None) -> bool:
+        """Write a new main file if the tail has grown too long, most of the main file is dead, or it is damaged.
 
-        To be called by the one writer, outside of a transaction. Returns whether it wrote. A full disk is no loss:
-        the tail goes on.
+        To be called by the one writer, outside of a transaction. It takes seconds; `between` is called every now and
+        then, and may write. Returns whether it wrote. A full disk is no loss: the tail goes on.
         """
-        self.follow()
-        held = self._main.count if self._main else 0
+        with self._store.lock, self._lock:
+            self._follow_main()
+            held = self._main.count if self._main and self._graph is not None else 0
         [(units,)] = self._store.rows("SELECT count(*) FROM units")
-        long_tail = len(self._tail) > max(TAIL_LIMIT, held // 4)
+        [(later,)] = self._store.rows("SELECT count(*) FROM units WHERE id > ?", (self._main_high,))
+        long_tail = later > max(TAIL_LIMIT, held // 4)
         mostly_dead = held > TAIL_LIMIT and units < held // 2
-        if not (long_tail or mostly_dead):
+        if not (long_tail or mostly_dead or self.problem):
             return False
         rows = self._store.rows(f"{_SELECT} ORDER BY u.id", (self._model,))
         ids, matrix = _matrix(self._store, rows, self._dim)
+        del rows
         graph = self._new_graph()
-        graph.add(_keys(ids), matrix, threads=self._threads)
+        keys = _keys(ids)
+        for start in range(0, len(keys), _SLICE):
+            graph.add(keys[start : start + _SLICE], matrix[start : start + _SLICE], threads=self._threads)
+            between()
         main = self._save(graph, int(ids[-1]) if len(ids) else 0)
-        del rows, matrix, graph  # as large as all that is kept; the file is opened memory-mapped
+        del keys, matrix, graph  # as large as all that is kept; the file is opened memory-mapped
         with self._store.transaction():
             self._store.set_meta(self._meta_key, main.line())
         with self._lock:
             self._open_main(main)
-        self.follow()
         for old in self._folder.glob("vectors-*.usearch*"):
             if old.name != main.file:
                 with contextlib.suppress(OSError):  # still mapped by another process, on some systems
                     old.unlink()
         return True
+
+    @property
+    def _main_high(self) -> int:
+        """Units up to this id are in the graph."""
+        return self._main.high if self._main and self._graph is not None else 0
+
+    def _follow_main(self) -> None:
+        line = self._store.meta(self._meta_key)
+        if line is None or (self._main and line == self._main.line()):
+            return
+        try:
+            main = Main.of(line)
+        except ValueError:
+            raise self._store.damaged(f"{line!r} names the vectors") from None
+        self._open_main(main)
 
     def _new_graph(self) -> Any:
         from usearch.index import Index
@@ -219,25 +235,43 @@ class VectorIndex:
 
 
 class _Tail:
-    """Unit ids and their vectors in memory, searched exactly."""
+    """Unit ids and their vectors in memory, searched exactly. There is room for more than are there."""
 
     def __init__(self, dim: int) -> None:
-        self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
-        self._matrix: Vectors = np.empty((0, dim), np.float32)
+        self._room_ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._room: Vectors = np.empty((0, dim), np.float32)
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return self._count
+
+    @property
+    def _ids(self) -> npt.NDArray[np.int64]:
+        return self._room_ids[: self._count]
+
+    @property
+    def _matrix(self) -> Vectors:
+        return self._room[: self._count]
 
     def add(self, ids: npt.NDArray[np.int64], matrix: Vectors) -> int:
         """Returns how many."""
-        self._ids = np.concatenate([self._ids, ids])
-        self._matrix = np.concatenate([self._matrix, matrix])
+        end = self._count + len(ids)
+        if end > len(self._room):
+            self._make_room(max(end, 3 * end // 2))
+        self._room_ids[self._count : end], self._room[self._count : end] = ids, matrix
+        self._count = end
         return len(ids)
 
     def keep(self, units: npt.NDArray[np.int64]) -> None:
         """Drop what is not of `units`."""
         alive = np.isin(self._ids, units)
-        self._ids, self._matrix = self._ids[alive], self._matrix[alive]
+        self._room_ids, self._room = self._ids[alive], self._matrix[alive]
+        self._count = len(self._room_ids)
+
+    def _make_room(self, count: int) -> None:
+        ids, matrix = self._ids, self._matrix
+        self._room_ids, self._room = np.empty(count, np.int64), np.empty((count, matrix.shape[1]), np.float32)
+        self._room_ids[: self._count], self._room[: self._count] = ids, matrix
 
     def search(self, query: Vectors, count: int) -> tuple[npt.NDArray[np.int64], Vectors]:
         scores = self._matrix @ query

@@ -40,7 +40,8 @@ WORKER_BYTES = 3 << 30
 WORK_SECONDS = 60
 """CPU time for one message's work. Parsing bounds itself to seconds; this is for what is wrong with those bounds."""
 
-NICENESS = 10
+NICENESS = 5
+"""Gives way, and is not starved by a build that runs beside."""
 
 GRACE_SECONDS = 1.0
 """How long a worker whose work is not wanted any more may take for one file."""

@@ -28,6 +28,8 @@ from .convert import path_of
 from .folder import Folder
 from .model import Model
 
+WORTH_TELLING = 20
+"""Files from which an update is told of before it is done."""
 PATIENCE = 0.2
 """Seconds to wait for another process that writes: an edit, which both of us saw, takes it less."""
 FOLLOW_SECONDS = 1.0
@@ -233,10 +235,14 @@ class Folders:
         def cancelled() -> bool:
             return self._closed or folder.retired or all(job.done.cancelled() or job.given_up() for job in jobs)
 
+        worked = threading.Event()
+
         def progress(done: int, total: int) -> None:
+            worked.set()
             folder.done, folder.total = done, total
-            if folder.state != "indexing":
-                self._set_state(folder, "indexing")
+            if total >= WORTH_TELLING:
+                # What is left after the last file is to put the vectors in order, which is nothing to wait for.
+                self._set_state(folder, "indexing" if done < total else "ready")
             for job in jobs:
                 job.progress(done, total)
 
@@ -253,7 +259,7 @@ class Folders:
         folder.done = folder.total = 0
         if isinstance(outcome, IndexReport):
             totals = (outcome.files, outcome.units, outcome.pending)
-            self._set_state(folder, "ready", news=totals != folder.totals)
+            self._set_state(folder, "ready", news=worked.is_set() or totals != folder.totals)
             folder.totals = totals
             if outcome.pending and not cancelled():  # Another process writes; its work is ours, too.
                 self._retry(folder, wish, max(FOLLOW_SECONDS, REST * took))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 from ..index.prepare import digest_of, parsed_file, unit_key
-from ..index.stamp import stat_stamp
+from ..index.stamp import is_settled, stat_stamp
 from ..workspace.read import read_regular
 from .answer import Hit
 from .candidates import Candidate
@@ -22,12 +24,19 @@ class Place:
     head: str
 
 
+Places: TypeAlias = dict[bytes, list[Place]]
+"""By the units' keys."""
+
+CHANGED_FILES = 64
+
+
 class Presenter:
-    """Makes the hits of one answer; looks at each file once."""
+    """Makes hits. Remembers where the units are of files that changed lately: in the midst of a checkout, the answers to
+    somebody who types are about the same few."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._moved: dict[str, dict[bytes, list[Place]] | None] = {}
+        self._places_of = lru_cache(CHANGED_FILES)(self._read)
 
     def hit(self, candidate: Candidate, score: float) -> Hit | None:
         """The hit where it stands in the file as it is now; None if the unit is not there any more."""
@@ -51,29 +60,31 @@ class Presenter:
     def _place(self, c: Candidate) -> Place | None:
         if c.unsaved:
             return Place(c.start_line, c.end_line, c.selection, c.head)
-        if c.path not in self._moved:
-            self._moved[c.path] = self._reread(c)
-        units = self._moved[c.path]
-        if units is None:
+        places = self._changed(c)
+        if places is None:
             return Place(c.start_line, c.end_line, c.selection, c.head)
         # Twins (the two arms of an #ifdef) are told apart by where they were.
-        same = units.get(c.key, ())
-        return min(same, key=lambda place: abs(place.start_line - c.start_line), default=None)
+        return min(places.get(c.key, ()), key=lambda place: abs(place.start_line - c.start_line), default=None)
 
-    def _reread(self, c: Candidate) -> dict[bytes, list[Place]] | None:
-        """Where the units of a candidate's file are, by key, if it is not as the candidate has it, else None."""
-        file = self._root / c.path
+    def _changed(self, c: Candidate) -> Places | None:
+        """Where the units of a candidate's file are, if it is not as the candidate has it, else None."""
         try:
-            if stat_stamp(file.lstat()) == c.stamp:
+            status = (self._root / c.path).lstat()
+            if stat_stamp(status) == c.stamp:
                 return None
-            data = read_regular(file)
+            read = self._places_of if is_settled(status.st_mtime_ns, status.st_ctime_ns) else self._read
+            return read(c.path, c.digest, stat_stamp(status))
         except OSError:
             return {}
-        if digest_of(data) == c.digest:
+
+    def _read(self, path: str, known: bytes, _stamp: str) -> Places | None:
+        """Where the units of a file are, None if its digest is the known one. Raises OSError."""
+        data = read_regular(self._root / path)
+        if digest_of(data) == known:
             return None
-        parsed = parsed_file(c.path, data)
-        by_key: dict[bytes, list[Place]] = {}
+        parsed = parsed_file(path, data)
+        places: Places = {}
         for unit, head in zip(parsed.units, parsed.heads, strict=True):
             place = Place(unit.start_line, unit.end_line, unit.selection, head)
-            by_key.setdefault(unit_key(unit, parsed.language), []).append(place)
-        return by_key
+            places.setdefault(unit_key(unit, parsed.language), []).append(place)
+        return places

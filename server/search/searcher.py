@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 
 import numpy as np
 
 from ..index.buffers import Buffers
 from ..index.index import Index
 from ..index.vectors import Vectors, unpack
-from .answer import Answer, Hit, Query
+from .answer import Answer, Query
 from .candidates import Candidate, Searchable, Terms, gather, terms_of
 from .features import feature_matrix
 from .filters import allowed_units
@@ -36,6 +37,7 @@ class Searcher:
     def __init__(self, index: Index, buffers: Buffers | None = None, ranking: Ranking | None = None) -> None:
         self.index, self._buffers = index, buffers
         self._ranking = ranking or Ranking.shipped()
+        self._presenter = Presenter(index.root)
 
     def close(self) -> None:
         """Give back what the searcher was made with."""
@@ -116,18 +118,14 @@ class Searcher:
 
     def _answer(self, start: float, candidates: list[Candidate], scores: Scores, limit: int, repeat: float) -> Answer:
         ranked = order(candidates, scores, repeat, limit + SPARE)
-        hits = self._hits(ranked)[:limit]
+        hits = (hit for c, score in ranked if (hit := self._presenter.hit(c, score)))
         return Answer(
-            tuple(hits),
+            tuple(islice(hits, limit)),
             self.index.pending(),
             self.index.store.totals().units,
             self.index.bundle.id,
             round((time.perf_counter() - start) * 1000, 2),
         )
-
-    def _hits(self, ranked: list[tuple[Candidate, float]]) -> list[Hit]:
-        presenter = Presenter(self.index.root)
-        return [hit for c, score in ranked if (hit := presenter.hit(c, score))]
 
 
 def _innermost(source: Searchable, path: str, line: int) -> tuple[int, Vectors] | None:
