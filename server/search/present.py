@@ -31,8 +31,8 @@ CHANGED_FILES = 64
 
 
 class Presenter:
-    """Makes hits. Remembers where the units are of files that changed lately: in the midst of a checkout, the answers to
-    somebody who types are about the same few."""
+    """Makes hits. Remembers where the units are of files that changed lately: in the midst of a checkout, the answers
+    to somebody who types are about the same few."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
