@@ -339,3 +339,27 @@ def test_a_file_that_is_too_much_for_its_parser_is_named(root: Path, open_index:
     index.update()
     assert index.problems == []
     assert again.status().problems == ()
+
+
+def test_what_changes_in_the_midst_of_an_update_is_not_written_over_by_what_was_read_before(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.index.index.BATCH_UNITS", 1)
+    (root / "kept").mkdir()
+    for path in ("a.py", "b.py", "kept/c.py", "d.py"):
+        (root / path).write_text(f"def {path[-4]}():\n    return 1\n")
+    changes = iter(["b.py", "kept"])
+
+    def urgent() -> set[str]:
+        """A file is edited and a folder deleted, after a worker has read both."""
+        changed = next(changes, None)
+        if changed == "b.py":
+            (root / "b.py").write_text("def edited():\n    return 2\n")
+        elif changed:
+            shutil.rmtree(root / changed)
+        return {changed} if changed else set()
+
+    with workers.Workers(1) as one:
+        report = open_index().update(workers=one, urgent=urgent)
+    assert (report.files, report.pending) == (3, 0)
+    assert [row[0] for row in open_index().store.rows("SELECT name FROM units ORDER BY name")] == ["a", "d", "edited"]
