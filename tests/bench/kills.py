@@ -128,8 +128,9 @@ class Kills:
         self.log.write_bytes(b"")
 
     def fail(self, where: str, what: str) -> None:
-        """Remember a failure."""
+        """Remember a failure, and tell of it at once."""
         self.failures.append(f"after {self.kills.total()} kills, {where}: {what}")
+        print(self.failures[-1], file=sys.stderr, flush=True)
 
     # -- moments
 

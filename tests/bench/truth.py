@@ -55,7 +55,7 @@ _CONTENT = (
     "SELECT f.path, f.digest, f.language, f.skipped, u.key, u.name, u.container, u.kind, u.start_line, u.end_line,"
     " u.name_line, u.name_start, u.name_end, u.signature, u.preview, w.name, w.container, w.doc, w.path, w.body,"
     " e.vectors, p.vectors FROM files f LEFT JOIN units u ON u.file = f.id LEFT JOIN words w ON w.rowid = u.id"
-    " LEFT JOIN embeddings e ON e.key = u.key LEFT JOIN embeddings p ON p.key = f.path_key"
+    " LEFT JOIN embeddings e ON e.key = u.key LEFT JOIN embeddings p ON u.id IS NOT NULL AND p.key = f.path_key"
 )
 _ORPHANS = (
     ("full text of no unit", "SELECT count(*) FROM words WHERE rowid NOT IN (SELECT id FROM units)"),
