@@ -26,6 +26,9 @@ _ENTRIES = (
     | inotify.CLOSE_WRITE
     | inotify.ATTRIB  # What could not be read may be readable now.
 )
+_OFTEN_WRITTEN = frozenset({"config", ".gitconfig", "HEAD"})
+"""git writes these all the time, and seldom what counts here. They are looked into; of all else the event suffices, for
+what was changed and changed back may have been read in between."""
 _TRIES = 10
 """How often a way is walked that is another one each time. If it goes on so, the events tell of it again."""
 
@@ -53,7 +56,8 @@ class RuleWatches(Generic[Key]):
         self._heeded: dict[Key, list[_Heeded[Key]]] = {}
         self._names: dict[int, dict[_Heeded[Key], frozenset[str]]] = {}
         """Of each watch, the entries that are on somebody's way."""
-        self._stirred: set[_Heeded[Key]] = set()
+        self._stirred: dict[_Heeded[Key], bool] = {}
+        """Whose way something happened on, and whether that suffices."""
 
     def heed(self, key: Key, look: Callable[[], Sources]) -> None:
         """Watch the files that `look` gives. What changes from here on is told by `changed`."""
@@ -65,7 +69,7 @@ class RuleWatches(Generic[Key]):
         """Watch no more what was watched under a key."""
         for heeded in self._heeded.pop(key, ()):
             self._watch(heeded, {})
-            self._stirred.discard(heeded)
+            self._stirred.pop(heeded, None)
 
     def clear(self) -> None:
         """Watch nothing any more."""
@@ -77,7 +81,7 @@ class RuleWatches(Generic[Key]):
         """An event, which may be another user's."""
         for heeded, names in self._names.get(wd, {}).items():
             if name in names if name else mask & inotify.ENDS:
-                self._stirred.add(heeded)
+                self._stirred[heeded] = self._stirred.get(heeded, False) or name not in _OFTEN_WRITTEN
         if mask & inotify.IGNORED:
             self._names.pop(wd, None)
 
@@ -87,12 +91,12 @@ class RuleWatches(Generic[Key]):
         return bool(self._stirred)
 
     def changed(self) -> Iterator[Key]:
-        """The keys under which something else is said now."""
+        """The keys under which something else may be said now."""
         while self._stirred:
-            heeded = self._stirred.pop()
+            heeded, certain = self._stirred.popitem()
             before = heeded.said
             self._follow(heeded)
-            if heeded.said != before:
+            if certain or heeded.said != before:
                 yield heeded.key
 
     def _follow(self, heeded: _Heeded[Key]) -> None:
