@@ -163,9 +163,7 @@ class FolderWatches:
             place.folder = place.parent.folder.enter(place.name, names, silent)
         if place.folder is None:
             self._rules.drop(place)
-            self._inotify.reduce(
-                self._add(place), place.where, _LEAVES, inotify.WALK
-            )  # Of the signs that a tool made it.
+            self._inotify.reduce(self._add(place), place.where, _SIGNS, inotify.WALK)
             return ()
         below = [entry.name for entry in entries if is_text(entry.name) and _is_dir(entry)]
         found = {

@@ -131,6 +131,18 @@ def test_a_build_that_is_configured_again_changes_nothing(watches: FolderWatches
     assert changes(watches) == set()
 
 
+def test_a_cache_tag_counts_by_what_it_holds(watches: FolderWatches, tmp_path: Path) -> None:
+    write(tmp_path, {"a/CACHEDIR.TAG": ""})
+    assert "a" in changes(watches)
+    watches.settle()
+    for content in ("Signature: 8a477f597d28d172789f06886806bc55", "no more"):
+        write(tmp_path, {"a/CACHEDIR.TAG": content})
+        assert "a" in changes(watches)
+        watches.settle()
+    write(tmp_path, {"a/deep/x.py": "2"})
+    assert changes(watches) == {"a/deep/x.py"}
+
+
 def test_a_repository_around_the_workspace_folder_has_a_say(tmp_path: Path) -> None:
     root = repository(tmp_path, {"app/src/a.py": "1", "app/gen/b.py": "1"}) / "app"
     with watching(root) as seen:

@@ -199,6 +199,32 @@ def test_what_says_nothing_else_changes_nothing(tmp_path: Path) -> None:
         assert seen.fence(root) == set()
 
 
+@linux
+def test_a_way_that_is_cut_for_a_moment_counts(tmp_path: Path) -> None:
+    """What was read meanwhile was read without its rules."""
+    root = repository(tmp_path / "above/root", {})
+    home((".config/git/ignore", "a.py\n"))
+    with watching(root) as seen:
+        for folder in (Path.home() / ".config", tmp_path / "above"):
+            folder.rename(tmp_path / "away")
+            (tmp_path / "away").rename(folder)
+            seen.until_changed("")
+            seen.fence(root)
+
+
+@linux
+def test_another_folder_in_the_place_of_one_above(tmp_path: Path) -> None:
+    root = write(tmp_path / "above/root", {"a.py": "1"})
+    write(tmp_path / "other/root", {"b.py": "1"})
+    with watching(root) as seen:
+        (tmp_path / "above").rename(tmp_path / "away")
+        (tmp_path / "other").rename(tmp_path / "above")
+        eventually(lambda: watched(tmp_path / "above") == [".", "root"])
+        seen.fence(root)
+        write(root, {"b.py": "2"})
+        assert seen.until_changed("b.py") == {"b.py"}
+
+
 # -- what it costs
 
 
