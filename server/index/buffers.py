@@ -95,12 +95,15 @@ class Buffers:
         return document.saved is not None and not (self._index.root / path).exists()
 
     def _document(self, path: str, buffer: Buffer) -> _Document:
-        size = len(buffer.text.encode())
-        settings = self._index.settings
-        if too_large(path, size, settings) or Ignores(self._index.root, settings).is_ignored(path, is_dir=False):
+        root, settings = self._index.root, self._index.settings
+        try:
+            left_out = Ignores(root, settings).is_ignored(path, is_dir=False)
+        except OSError:  # the workspace folder itself is gone
+            left_out = True
+        if left_out or too_large(path, len(buffer.text.encode()), settings):
             return _Document(buffer, False, None)
         try:
-            data = read_regular(self._index.root / path)
+            data = read_regular(root / path)
             return _Document(buffer, True, digest_of(data) if decode(data) == buffer.text else None)
         except (OSError, NotText):
             return _Document(buffer, True, None)

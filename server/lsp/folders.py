@@ -27,9 +27,8 @@ from ..workspace.watch import ChangeSet, Mode, Watcher
 from .convert import path_of
 from .folder import Folder
 from .model import Model
+from .progress import WORTH_SHOWING
 
-WORTH_TELLING = 20
-"""Files from which an update is told of before it is done."""
 PATIENCE = 0.2
 """Seconds to wait for another process that writes: an edit, which both of us saw, takes it less."""
 FOLLOW_SECONDS = 1.0
@@ -240,7 +239,7 @@ class Folders:
         def progress(done: int, total: int) -> None:
             worked.set()
             folder.done, folder.total = done, total
-            if total >= WORTH_TELLING:
+            if total >= WORTH_SHOWING:
                 # What is left after the last file is to put the vectors in order, which is nothing to wait for.
                 self._set_state(folder, "indexing" if done < total else "ready")
             for job in jobs:
