@@ -126,7 +126,8 @@ class Embedder:
     def _encode(self, texts: Sequence[str]) -> list[Encoding]:
         """The encodings without special tokens. Half a surrogate pair, which is no character, is read as `?`."""
         sound = [text if text.isascii() else text.encode(errors="replace").decode() for text in texts]
-        return self._tokenizer.encode_batch(sound, add_special_tokens=False)
+        encodings: list[Encoding] = self._tokenizer.encode_batch(sound, add_special_tokens=False)
+        return encodings
 
     def _split(
         self, text: str, breaks: Sequence[int], ids: list[int], offsets: list[tuple[int, int]]

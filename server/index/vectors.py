@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .low_priority import low_priority_thread
 from .store import Store
 
 Vectors = npt.NDArray[np.float32]
@@ -158,9 +159,11 @@ class VectorIndex:
         del rows
         graph = self._new_graph()
         keys = _keys(ids)
-        for start in range(0, len(keys), _SLICE):
-            graph.add(keys[start : start + _SLICE], matrix[start : start + _SLICE], threads=self._threads)
-            between()
+        with low_priority_thread() as background:
+            for start in range(0, len(keys), _SLICE):
+                some = slice(start, start + _SLICE)
+                background.submit(graph.add, keys[some], matrix[some], threads=self._threads).result()
+                between()
         main = self._save(graph, int(ids[-1]) if len(ids) else 0)
         del keys, matrix, graph  # as large as all that is kept; the file is opened memory-mapped
         with self._store.transaction():
