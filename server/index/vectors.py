@@ -145,6 +145,8 @@ class VectorIndex:
         To be called by the one writer, outside of a transaction. It takes seconds; `between` is called every now and
         then, and may write. Returns whether it wrote. A full disk is no loss: the tail goes on.
         """
+        lines = self._store.rows("SELECT value FROM meta WHERE key LIKE 'vectors %'")
+        self._sweep({str(line).split(" ")[0] for (line,) in lines})  # what is not among them was left by a kill
         with self._store.lock, self._lock:
             self._follow_main()
             held = self._main.count if self._main and self._graph is not None else 0
@@ -170,11 +172,15 @@ class VectorIndex:
             self._store.set_meta(self._meta_key, main.line())
         with self._lock:
             self._open_main(main)
-        for old in self._folder.glob("vectors-*.usearch*"):
-            if old.name != main.file:
-                with contextlib.suppress(OSError):  # still mapped by another process, on some systems
-                    old.unlink()
+        self._sweep({main.file})
         return True
+
+    def _sweep(self, kept: Collection[str]) -> None:
+        """Delete all other files of vectors."""
+        for file in self._folder.glob("vectors-*.usearch*"):
+            if file.name not in kept:
+                with contextlib.suppress(OSError):  # still mapped by another process, on some systems
+                    file.unlink()
 
     @property
     def _main_high(self) -> int:

@@ -207,6 +207,21 @@ def test_a_damaged_vector_file_is_told_and_loses_nothing(
     assert not again.status().problems
 
 
+def test_files_that_a_kill_left_are_gone_after_the_next_update(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(40):
+        write(root, f"m{i}.py", function(f"f{i}", i))
+    monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
+    index = open_index()
+    index.update()
+    [kept] = index.folder.glob("vectors-*")
+    for name in ("vectors-7-0badcafe.usearch", "vectors-4711.usearch.tmp"):
+        (index.folder / name).write_bytes(kept.read_bytes()[:100])
+    open_index().update()
+    assert list(index.folder.glob("vectors-*")) == [kept]
+
+
 def test_another_model_is_embedded_beside_the_first(
     root: Path, open_index: Open, tmp_path: Path, settings: Settings
 ) -> None:
