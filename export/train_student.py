@@ -23,7 +23,8 @@ from tokenizers import Tokenizer
 
 from .bundle import MAX_TOKENS, write_bundle
 from .corpus.manifest import Package, read_manifest
-from .evaluate import Vectors, cosqa_mrr, held_out_mrr
+from .evaluate import cosqa_mrr
+from .metrics import Vectors, held_out_mrr
 from .pairs import Row, Texts, encode, read_rows, thinned
 from .student import Student, contrastive, fresh
 from .tokenizer import make_tokenizer, vocabulary, word_counts

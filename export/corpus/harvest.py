@@ -70,7 +70,7 @@ def harvest(opened: Opened, target: Path) -> Counter[str]:
         if len(data) > MAX_FILE_BYTES or read + len(data) > MAX_PACKAGE_BYTES:
             continue
         read += len(data)
-        for pair in _pairs(opened.package.key, path, data):
+        for pair in pairs_of(opened.package.key, path, data):
             found.setdefault(pair.shape, pair)
     pairs = sorted(islice(found.values(), MAX_PAIRS), key=lambda p: (p.path, p.name, p.query, p.code))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -87,18 +87,21 @@ def _rank(path: str) -> tuple[bool, str]:
 
 
 def _wanted(path: str) -> bool:
-    parts = [part.lower() for part in PurePosixPath(path).parts]
-    folders, name = set(parts[:-1]), parts[-1]
-    stem = name.split(".")[0]
-    if folders & excluded_folders() or stem in excluded_folders() or _SKIPPED_NAMES.search(name):
-        return False
-    if folders & _SKIPPED_FOLDERS:
+    *folders, name = [part.lower() for part in PurePosixPath(path).parts]
+    return not excluded_folders() & {*folders, name.split(".")[0]} and is_source(path)
+
+
+def is_source(path: str) -> bool:
+    """Whether a file is code that people wrote and others call: no test, example, vendored or generated file."""
+    *folders, name = [part.lower() for part in PurePosixPath(path).parts]
+    if not _SKIPPED_FOLDERS.isdisjoint(folders) or _SKIPPED_NAMES.search(name):
         return False
     language = language_of(path)
     return language is not None and language.grammar is not None
 
 
-def _pairs(package: str, path: str, data: bytes) -> Iterator[Pair]:
+def pairs_of(package: str, path: str, data: bytes) -> Iterator[Pair]:
+    """The pairs of one file, none if it is not text or was generated."""
     try:
         text = decode(data)
     except NotText:

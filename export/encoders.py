@@ -1,0 +1,186 @@
+"""Texts to unit vectors by a checkpoint (torch) or by a bundle (onnxruntime), for measuring and for mining."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from server.embed.bundle import MANIFEST, Bundle
+
+from .errors import ExportError
+from .metrics import Vectors
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from .checkpoint import Checkpoint
+
+BATCH_TOKENS = 4_096
+"""Most tokens of one run of a model, padding included."""
+QUERY_TOKENS = 256
+"""A query's most tokens: nobody asks for longer, and a batch is as long as its longest."""
+TOKENIZE_AT_ONCE = 4_000
+
+Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""input_ids and attention_mask, [texts, tokens]."""
+
+
+class Encoder(Protocol):
+    """What is measured."""
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of queries, prompt added."""
+
+    def codes(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of code, prompt added; what is over the model's limit is left out."""
+
+
+def tokenized(tokenizer: Tokenizer, prompt: str, texts: Sequence[str], most: int) -> list[list[int]]:
+    """The tokens of each text after its prompt, no special ones, cut to `most` and at least one."""
+    rows: list[list[int]] = []
+    for start in range(0, len(texts), TOKENIZE_AT_ONCE):
+        some = [prompt + text.encode(errors="replace").decode() for text in texts[start : start + TOKENIZE_AT_ONCE]]
+        rows += [e.ids[:most] or [0] for e in tokenizer.encode_batch(some, add_special_tokens=False)]
+    return rows
+
+
+def padded(rows: Sequence[Sequence[int]], side: str = "left") -> Rows:
+    """The rows as one batch, as wide as its longest."""
+    longest = max(map(len, rows))
+    ids = np.zeros((len(rows), longest), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for at, row in enumerate(rows):
+        where = slice(longest - len(row), longest) if side == "left" else slice(len(row))
+        ids[at, where], mask[at, where] = row, 1
+    return ids, mask
+
+
+def in_batches(rows: Sequence[list[int]], side: str, run: Callable[[Rows], Vectors], equal: bool) -> Vectors:
+    """The vectors of token rows, in their order: run beside others of their length, BATCH_TOKENS at once.
+
+    With `equal` beside those of exactly their length: weights that are quantised at run time feel padding.
+    """
+    order = sorted(range(len(rows)), key=lambda at: len(rows[at]))
+    found: list[tuple[list[int], Vectors]] = []
+    start = 0
+    while start < len(order):
+        end = start + 1
+        while end < len(order) and (end + 1 - start) * (longest := len(rows[order[end]])) <= BATCH_TOKENS:
+            if equal and longest != len(rows[order[start]]):
+                break
+            end += 1
+        batch = order[start:end]
+        found.append((batch, run(padded([rows[at] for at in batch], side))))
+        start = end
+    result = np.empty((len(rows), found[0][1].shape[1] if found else 0), dtype=np.float32)
+    for batch, vectors in found:
+        result[batch] = vectors
+    return result
+
+
+class CheckpointEncoder:
+    """A checkpoint on a torch device."""
+
+    def __init__(self, checkpoint: Checkpoint, device: Any = "cpu", max_tokens: int | None = None) -> None:
+        """`max_tokens`: the longest code; the checkpoint's own limit by default."""
+        self._checkpoint = checkpoint
+        self._device = device
+        self._most = min(max_tokens or checkpoint.max_tokens, checkpoint.max_tokens)
+        checkpoint.model.to(device)
+
+    @property
+    def name(self) -> str:
+        """Where the checkpoint is from."""
+        return str(self._checkpoint.source)
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors [texts, dim]."""
+        return self._embed(self._checkpoint.query_prompt, texts, min(self._most, QUERY_TOKENS))
+
+    def codes(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors [texts, dim]."""
+        return self._embed(self._checkpoint.code_prompt, texts, self._most)
+
+    def _embed(self, prompt: str, texts: Sequence[str], most: int) -> Vectors:
+        return in_batches(tokenized(self._checkpoint.tokenizer, prompt, texts, most), "left", self._run, equal=False)
+
+    def _run(self, rows: Rows) -> Vectors:
+        import torch
+
+        model = self._checkpoint.model
+        with torch.inference_mode():
+            ids, mask = (torch.from_numpy(values).to(self._device) for values in rows)
+            vectors: Vectors = model(ids, mask).float().cpu().numpy()
+        return vectors
+
+
+class BundleEncoder:
+    """A bundle on onnxruntime's CPU or CUDA provider."""
+
+    def __init__(self, folder: Path, max_tokens: int | None = None) -> None:
+        """Raises BundleError for a bundle that is not sound, ExportError where onnxruntime is missing."""
+        try:
+            import onnxruntime
+        except ImportError:
+            raise ExportError('onnxruntime is not installed; run `pip install "meaning-lsp[cpu]"`') from None
+        from tokenizers import Tokenizer
+
+        self._bundle = Bundle.load(folder)
+        self._most = min(max_tokens or self._bundle.max_tokens, self._bundle.max_tokens)
+        self._tokenizer = Tokenizer.from_file(str(self._bundle.tokenizer))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        there = onnxruntime.get_available_providers()
+        providers = [name for name in ("CUDAExecutionProvider", "CPUExecutionProvider") if name in there]
+        self._query, self._code = (
+            onnxruntime.InferenceSession(str(path), providers=providers)
+            for path in (self._bundle.query_encoder, self._bundle.code_encoder)
+        )
+
+    @property
+    def name(self) -> str:
+        """The bundle's id."""
+        return self._bundle.id
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors [texts, dim]."""
+        return self._embed(self._query, self._bundle.query_prompt, texts)
+
+    def codes(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors [texts, dim]."""
+        return self._embed(self._code, self._bundle.code_prompt, texts)
+
+    def _embed(self, session: Any, prompt: str, texts: Sequence[str]) -> Vectors:
+        wanted = {given.name for given in session.get_inputs()}
+
+        def run(rows: Rows) -> Vectors:
+            feed = dict(zip(("input_ids", "attention_mask"), rows, strict=True))
+            (vectors,) = session.run([self._bundle.output], {name: feed[name] for name in wanted})
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            unit: Vectors = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+            return unit
+
+        rows = tokenized(self._tokenizer, prompt, texts, self._most)
+        return in_batches(rows, self._bundle.padding_side, run, equal=True)
+
+
+def open_encoder(model: str, revision: str | None = None, max_tokens: int | None = None) -> Encoder:
+    """The encoder of a bundle's folder, a checkpoint's folder, a trained adapter's folder, or a hub id."""
+    if (Path(model) / MANIFEST).is_file():
+        return BundleEncoder(Path(model), max_tokens)
+    import torch
+
+    from .merge import load_any
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    checkpoint = load_any(model, revision)
+    checkpoint.model.eval()
+    return CheckpointEncoder(checkpoint, device, max_tokens)
