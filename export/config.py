@@ -43,7 +43,7 @@ def backbone_config(config: Mapping[str, Any], where: Path) -> Any:
         for key in ("rms_norm_eps", "hidden_act", "head_dim", "initializer_range", "attention_dropout")
         if config.get(key) is not None
     }
-    return Qwen2Config(  # type: ignore[no-untyped-call,unused-ignore]
+    return Qwen2Config(
         **{key: _size(config, key, where) for key in SIZES},
         **optional,
         tie_word_embeddings=bool(config.get("tie_word_embeddings", False)),

@@ -93,8 +93,7 @@ def _name(name: str, path: Path) -> str:
 def _tokenizer(path: Path) -> Tokenizer:
     from transformers import AutoTokenizer
 
-    load: Any = AutoTokenizer.from_pretrained
-    tokenizer: Tokenizer = load(str(path.parent), gguf_file=path.name).backend_tokenizer
+    tokenizer: Tokenizer = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).backend_tokenizer
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
