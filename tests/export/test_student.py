@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="training needs the `export` extra")
 ort = pytest.importorskip("onnxruntime", reason="running a bundle needs the `cpu` extra")
 
 from export.bundle import graph, quantise, write_bundle  # noqa: E402
-from export.evaluate import held_out_mrr, reciprocal_ranks  # noqa: E402
+from export.metrics import held_out_mrr, reciprocal_ranks  # noqa: E402
 from export.pairs import Row, encode, thinned  # noqa: E402
 from export.student import PLACES, Bags, Student, contrastive, fresh  # noqa: E402
 from export.train_student import Data, Recipe, embed, endless_batches, main, prepare, rate, train  # noqa: E402
