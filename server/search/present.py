@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,6 +14,13 @@ from ..index.stamp import is_settled, stat_stamp
 from ..workspace.read import read_regular
 from .answer import Hit
 from .candidates import Candidate
+
+PATIENCE = 0.03
+"""Seconds of one answer in which files that changed are read. While thousands change (a checkout), it is enough for a
+few, and the index is about to have them all."""
+
+REMEMBERED_FILES = 500
+"""Changed files whose places are remembered: the next answer, to somebody who types, is about the same ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,57 +36,58 @@ class Place:
 Places: TypeAlias = dict[bytes, list[Place]]
 """By the units' keys."""
 
-CHANGED_FILES = 64
+_State: TypeAlias = tuple[str, bytes, str]
+"""A file: its path, its digest in the index, its stamp on disk."""
 
 
 class Presenter:
-    """Makes hits. Remembers where the units are of files that changed lately: in the midst of a checkout, the answers
-    to somebody who types are about the same few."""
+    """Makes hits of candidates. Safe to share between threads."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._places_of = lru_cache(CHANGED_FILES)(self._read)
+        self._lock = threading.Lock()
+        self._remembered: dict[_State, Places | None] = {}
+        """Of changed files, the oldest first; None for one that has the content that the index knows."""
 
-    def hit(self, candidate: Candidate, score: float) -> Hit | None:
-        """The hit where it stands in the file as it is now; None if the unit is not there any more."""
-        place = self._place(candidate)
-        if place is None:
-            return None
-        return Hit(
-            candidate.path,
-            place.start_line,
-            place.end_line,
-            place.selection,
-            place.head,
-            candidate.name,
-            candidate.container,
-            candidate.kind,
-            candidate.language,
-            round(score, 4),
-            candidate.preview,
-        )
+    def hits(self, ranked: Iterable[tuple[Candidate, float]], limit: int) -> list[Hit]:
+        """Up to `limit` hits where they stand in the files as they are now, of those units that are still there.
 
-    def _place(self, c: Candidate) -> Place | None:
+        What stands in a file that changed is left out if it is not known where and PATIENCE is over.
+        """
+        late = time.perf_counter() + PATIENCE
+        found: list[Hit] = []
+        for c, score in ranked:
+            if len(found) == limit:
+                break
+            if place := self._place(c, in_hurry=time.perf_counter() > late):
+                found.append(_hit(c, place, score))
+        return found
+
+    def _place(self, c: Candidate, in_hurry: bool) -> Place | None:
+        as_indexed = Place(c.start_line, c.end_line, c.selection, c.head)
         if c.unsaved:
-            return Place(c.start_line, c.end_line, c.selection, c.head)
-        places = self._changed(c)
-        if places is None:
-            return Place(c.start_line, c.end_line, c.selection, c.head)
-        # Twins (the two arms of an #ifdef) are told apart by where they were.
-        return min(places.get(c.key, ()), key=lambda place: abs(place.start_line - c.start_line), default=None)
-
-    def _changed(self, c: Candidate) -> Places | None:
-        """Where the units of a candidate's file are, if it is not as the candidate has it, else None."""
+            return as_indexed
         try:
             status = (self._root / c.path).lstat()
             if stat_stamp(status) == c.stamp:
+                return as_indexed
+            state = (c.path, c.digest, stat_stamp(status))
+            if state in self._remembered:
+                places = self._remembered[state]
+            elif in_hurry:
                 return None
-            read = self._places_of if is_settled(status.st_mtime_ns, status.st_ctime_ns) else self._read
-            return read(c.path, c.digest, stat_stamp(status))
-        except OSError:
-            return {}
+            else:
+                places = self._read(c.path, c.digest)
+                if is_settled(status.st_mtime_ns, status.st_ctime_ns):
+                    self._remember(state, places)
+        except (OSError, KeyError):  # gone: the file, or from memory meanwhile
+            return None
+        if places is None:
+            return as_indexed
+        # Twins (the two arms of an #ifdef) are told apart by where they were.
+        return min(places.get(c.key, ()), key=lambda place: abs(place.start_line - c.start_line), default=None)
 
-    def _read(self, path: str, known: bytes, _stamp: str) -> Places | None:
+    def _read(self, path: str, known: bytes) -> Places | None:
         """Where the units of a file are, None if its digest is the known one. Raises OSError."""
         data = read_regular(self._root / path)
         if digest_of(data) == known:
@@ -88,3 +98,25 @@ class Presenter:
             place = Place(unit.start_line, unit.end_line, unit.selection, head)
             places.setdefault(unit_key(unit, parsed.language), []).append(place)
         return places
+
+    def _remember(self, state: _State, places: Places | None) -> None:
+        with self._lock:
+            self._remembered[state] = places
+            while len(self._remembered) > REMEMBERED_FILES:
+                del self._remembered[next(iter(self._remembered))]
+
+
+def _hit(c: Candidate, place: Place, score: float) -> Hit:
+    return Hit(
+        c.path,
+        place.start_line,
+        place.end_line,
+        place.selection,
+        place.head,
+        c.name,
+        c.container,
+        c.kind,
+        c.language,
+        round(score, 4),
+        c.preview,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import islice
 
 import numpy as np
 
@@ -118,9 +117,8 @@ class Searcher:
 
     def _answer(self, start: float, candidates: list[Candidate], scores: Scores, limit: int, repeat: float) -> Answer:
         ranked = order(candidates, scores, repeat, limit + SPARE)
-        hits = (hit for c, score in ranked if (hit := self._presenter.hit(c, score)))
         return Answer(
-            tuple(islice(hits, limit)),
+            tuple(self._presenter.hits(ranked, limit)),
             self.index.pending(),
             self.index.store.totals().units,
             self.index.bundle.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from server.embed.bundle import Bundle, resolve_model
 from server.index.index import Index
+from server.index.stamp import FINE_SETTLED_NS
 from server.search.answer import Hit
 from server.search.candidates import DENSE, Terms, gather
 from server.search.filters import allowed_units
@@ -145,6 +147,21 @@ def test_a_hit_that_is_gone_is_not_given(searcher: Searcher, root: Path) -> None
     (root / "cron.py").write_text("x = 1\n")
     found = searcher.search(parse_query("try again after an error", limit=100)).hits
     assert {hit.path for hit in found} == {"net/upload.go", "tests/test_cron.py"}
+
+
+def test_in_a_hurry_files_that_changed_are_left_out_unless_they_were_read_before(
+    searcher: Searcher, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "cron.py").write_text("import os\n\n" + FILES["cron.py"])
+    time.sleep(2 * FINE_SETTLED_NS / 1e9)  # A file that was changed this very moment is read each time.
+    moved = searcher.search(parse_query("parse_fields")).hits[0]
+    assert moved.start_line == 13
+    (root / "net/retry.py").write_text("import os\n\n" + FILES["net/retry.py"])
+    monkeypatch.setattr("server.search.present.PATIENCE", -1)
+    assert searcher.search(parse_query("parse_fields")).hits[0] == moved
+    found = {hit.path for hit in searcher.search(parse_query("retry with backoff")).hits}
+    assert "net/upload.go" in found
+    assert "net/retry.py" not in found
 
 
 def test_code_like_the_one_at_the_cursor(searcher: Searcher) -> None:
