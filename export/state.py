@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ from .lora import put, read_tensors, trained
 
 _PREFIX = "state-"
 _UNFINISHED = ".part"
+_DAMAGED = (ValueError, KeyError, TypeError, EOFError, RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile)
+"""What reading a file that is not whole has been seen to raise."""
 _RUN, _WEIGHTS, _OPTIMISER, _NEGATIVES = "run.json", "trained.safetensors", "optimiser.pt", "negatives.npz"
 
 
@@ -64,14 +68,16 @@ def load_state(
         return None
     try:
         found = json.loads((place / _RUN).read_text(encoding="utf-8"))
-        _check_same(folder, found["run"], run)
-        put(model, read_tensors(place / _WEIGHTS), place / _WEIGHTS)
-        optimiser.load_state_dict(torch.load(place / _OPTIMISER, map_location="cpu", weights_only=True))
+        theirs, step = found["run"], int(found["step"])
+        moments = torch.load(place / _OPTIMISER, map_location="cpu", weights_only=True)
         with np.load(place / _NEGATIVES) as stored:
             negatives = dict(zip(stored["numbers"].tolist(), stored["table"], strict=True))
-        return State(found["step"], run, negatives)
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+    except (OSError, *_DAMAGED) as error:
         raise ExportError(f"{place}: cannot be read ({one_line(error)}); delete it to begin anew") from None
+    _check_same(folder, theirs, run)
+    put(model, read_tensors(place / _WEIGHTS), place / _WEIGHTS)
+    optimiser.load_state_dict(moments)
+    return State(step, run, negatives)
 
 
 def newest(folder: Path) -> Path | None:

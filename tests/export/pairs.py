@@ -13,13 +13,15 @@ NOUNS = ["file", "socket", "tree", "image", "queue", "token"]
 def rows(language: str = "python", source: str = "made") -> list[dict[str, str]]:
     """A pair for every verb and noun. No code is another's near-duplicate."""
     return [
-        {"query": f"{verb} the {noun}", "code": code(verb, noun), "language": language, "source": source}
+        {"query": f"{verb} the {noun}", "code": code(verb, noun, language), "language": language, "source": source}
         for verb in VERBS
         for noun in NOUNS
     ]
 
 
-def code(verb: str, noun: str) -> str:
+def code(verb: str, noun: str, language: str) -> str:
+    if language == "go":
+        return f"func {verb.title()}{noun.title()}(the {noun.title()}) error {{ return the.{verb.title()}({noun}) }}"
     return f"def {verb}_{noun}({noun}):\n    {noun}.{verb}()\n    return {noun}, {verb}, {noun * 2}"
 
 
