@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, starmap
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from ..embed.bundle import Bundle
 from ..embed.embedder import Embedder
 from ..settings import Settings
-from ..workspace.discover import FoundFile, discover
+from ..workspace.discover import discover
 from .database import DamagedStore, StoreError
-from .folder import LOCK, index_folder, make_index_folder, set_aside
+from .folder import index_folder, make_index_folder, set_aside
 from .memory import give_back
+from .opening import begun_anew, open_or_begin_anew, writing
+from .plan import BATCH_UNITS, Plan, Run, among, batches
 from .prepare import Embeddable, PreparedFile, Unreadable
 from .report import IndexReport, Progress
 from .stamp import seen_stamp, stamp_of
@@ -27,17 +28,8 @@ from .vectors import VectorIndex, Vectors
 from .version import units_version
 from .workers import Outcome, Task, Workers, prepare_here
 
-BATCH_UNITS = 2_000
-"""Units of one transaction: what a kill can cost, and about what one write takes 0.2 s for."""
-
-BATCH_SECONDS = 0.5
-"""A transaction waits no longer for more units: what is urgent waits for it."""
-
 WHOLE = ("",)
 """Where everything may have changed: in the workspace folder."""
-
-OPEN_PATIENCE = 5.0
-"""Seconds that an index waits to be opened while another process may be mending it."""
 
 SPARE_EMBEDDINGS = 50_000
 """Embeddings that are kept though nothing uses them now: 25 MB at 256 numbers each."""
@@ -61,43 +53,6 @@ class Status:
     model: str
     problems: tuple[str, ...]
     """What was wrong lately: damage, unreadable files, a disk that refuses. The newest last."""
-
-
-@dataclass
-class _Plan:
-    """What the tree has that the database has not."""
-
-    changed: list[tuple[FoundFile, FileRow | None]] = field(default_factory=list)
-    removed: list[FileRow] = field(default_factory=list)
-    renewed: set[str] = field(default_factory=set)
-    """Paths whose units get new ids, since vectors of the model come to them only now."""
-
-    @property
-    def size(self) -> int:
-        return len(self.changed) + len(self.removed)
-
-    @property
-    def tasks(self) -> list[Task]:
-        """What is to be prepared. A file whose units are renewed is, though its content is known."""
-        return [(found, row.digest if row and found.path not in self.renewed else None) for found, row in self.changed]
-
-    @cached_property
-    def known(self) -> dict[str, FileRow]:
-        """The changed files that the database has already, by path."""
-        return {row.path: row for _, row in self.changed if row}
-
-
-@dataclass
-class _Run:
-    """One update: what it was given, and what it has done."""
-
-    workers: Workers | None
-    cancelled: Callable[[], bool]
-    urgent: Callable[[], Collection[str]]
-    attended: list[Collection[str]] = field(default_factory=list)
-    """What was urgent until now, the newest last."""
-    embedded: int = 0
-    removed: int = 0
 
 
 class Index:
@@ -124,7 +79,7 @@ class Index:
         root = root.resolve()
         folder = index_folder(settings.cache_dir.absolute(), root)
         make_index_folder(folder)
-        store, problem = _open_or_begin_anew(folder)
+        store, problem = open_or_begin_anew(folder)
         index = cls(root, folder, store, bundle, settings)
         if embedder is not None:
             index.embedder = embedder
@@ -193,16 +148,16 @@ class Index:
         if reason := self.store.read_only:
             raise StoreError(f"{self.folder}: cannot write the index ({reason}); choose another folder by --cache-dir")
         make_index_folder(self.folder)  # the user may have emptied the cache
-        run = _Run(workers, cancelled, urgent)
+        run = Run(workers, cancelled, urgent)
         try:
-            with _writing(self.folder, patience):
+            with writing(self.folder, patience):
                 self._left = 0
                 self._update(within, run, progress)
         except Timeout:
             return self._report(start, run, self._plan(within if self._complete else WHOLE).size)
         return self._report(start, run, self.pending())
 
-    def _update(self, within: Collection[str], run: _Run, progress: Progress) -> None:
+    def _update(self, within: Collection[str], run: Run, progress: Progress) -> None:
         if self.store.replaced():
             self._reopen()
         try:
@@ -211,11 +166,11 @@ class Index:
             self._take_up(within, run, progress)
         except DamagedStore as error:
             self.store.close()
-            self._note("database", _begun_anew(error, set_aside(self.folder)))
+            self._note("database", begun_anew(error, set_aside(self.folder)))
             self._reopen()
             self._take_up(WHOLE, run, progress)
 
-    def _take_up(self, within: Collection[str], run: _Run, progress: Progress) -> None:
+    def _take_up(self, within: Collection[str], run: Run, progress: Progress) -> None:
         """Plan and apply. All of the tree, if it is not known that the rest was taken up before."""
         self._forget_old_units()
         if not self._complete or self.pending():
@@ -239,12 +194,12 @@ class Index:
         self.store = Store.open(self.folder)
         self.vectors = VectorIndex(self.store, self.folder, self.bundle.id, self.bundle.dim, self.settings.threads)
 
-    def _plan(self, within: Collection[str]) -> _Plan:
+    def _plan(self, within: Collection[str]) -> Plan:
         """Compare stamps; no file's content is read."""
         if "" in within:
-            known, plan = self.store.files(), _Plan(renewed=self.store.stale_files(self.bundle.id))
+            known, plan = self.store.files(), Plan(renewed=self.store.stale_files(self.bundle.id))
         else:
-            known, plan = self.store.files_within(within), _Plan()
+            known, plan = self.store.files_within(within), Plan()
         for found in discover(self.root, self.settings, self._passed_over, within):
             row = known.pop(found.path, None)
             fresh = row and row.stamp == seen_stamp(found)
@@ -253,7 +208,7 @@ class Index:
         plan.removed = list(known.values())
         return plan
 
-    def _apply(self, plan: _Plan, run: _Run, progress: Progress) -> None:
+    def _apply(self, plan: Plan, run: Run, progress: Progress) -> None:
         total, done, before = plan.size, 0, len(run.attended)
         self._left += total
         if total:
@@ -262,23 +217,23 @@ class Index:
             self._remove(plan.removed)
             done = len(plan.removed)
             run.removed += done
-        for batch in _batches(self._prepared(plan.tasks, run)):
+        for batch in batches(self._prepared(plan.tasks, run)):
             done += len(batch)
             # What was urgent meanwhile was read later than this: it stands.
-            latest = [each for each in batch if not _among(each[0].path, run.attended[before:])]
+            latest = [each for each in batch if not among(each[0].path, run.attended[before:])]
             self._left -= len(batch) - len(latest)
             run.embedded += self._write(latest, plan)
             progress(done, total)
             if done < total:
                 self._attend(run)
 
-    def _attend(self, run: _Run) -> None:
+    def _attend(self, run: Run) -> None:
         """Between two steps of what takes time: what is urgent."""
         if not run.cancelled() and (paths := run.urgent()):
             run.attended.append(paths)
             self._apply(self._plan(paths), run, lambda *_: None)
 
-    def _prepared(self, tasks: Sequence[Task], run: _Run) -> Iterator[Outcome]:
+    def _prepared(self, tasks: Sequence[Task], run: Run) -> Iterator[Outcome]:
         if run.workers:
             return run.workers.prepare_all(self.root, tasks, run.cancelled)
         return prepare_here(self.root, tasks, run.cancelled)
@@ -291,7 +246,7 @@ class Index:
                 self._problems.pop(row.path, None)
             self.store.set_meta("pending", str(self._left))
 
-    def _write(self, batch: Sequence[Outcome], plan: _Plan) -> int:
+    def _write(self, batch: Sequence[Outcome], plan: Plan) -> int:
         """One transaction: the batch's files with their vectors. Returns the number of code embeddings computed."""
         prepared = [outcome for _, outcome in batch if isinstance(outcome, PreparedFile)]
         code = self._embed(list(chain.from_iterable(file.texts for file in prepared)))
@@ -327,7 +282,7 @@ class Index:
         vectors = self.embedder.embed_code([(text.text, text.breaks) for text in wanted.values()])
         return dict(zip(wanted, vectors, strict=True))
 
-    def _settle(self, run: _Run, whole: bool) -> None:
+    def _settle(self, run: Run, whole: bool) -> None:
         """All is taken up: say so, drop what is too old, and let the vectors follow."""
         if self.pending():  # left by an update that was killed, of files that are gone since
             with self.store.transaction():
@@ -345,7 +300,7 @@ class Index:
         if run.embedded >= BATCH_UNITS:
             give_back()
 
-    def _report(self, start: float, run: _Run, pending: int) -> IndexReport:
+    def _report(self, start: float, run: Run, pending: int) -> IndexReport:
         totals = self.store.totals()
         reused = max(0, totals.units - run.embedded)
         seconds = round(time.monotonic() - start, 3)
@@ -367,63 +322,3 @@ class Index:
         self._problems[subject] = problem
         while len(self._problems) > KEPT_PROBLEMS:
             del self._problems[next(iter(self._problems))]
-
-
-@contextmanager
-def _writing(folder: Path, patience: float) -> Iterator[None]:
-    """The one process that writes. Raises Timeout while another one is, StoreError if nobody can."""
-    lock = FileLock(folder / LOCK, mode=0o600)
-    try:
-        lock.acquire(timeout=patience)
-    except Timeout:
-        raise
-    except OSError as error:
-        raise StoreError(f"{folder}: cannot write the index ({error.strerror})") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _open_or_begin_anew(folder: Path) -> tuple[Store, str | None]:
-    """The folder's store, and what was wrong with the database that stood there if it was damaged."""
-    try:
-        return Store.open(folder), None
-    except DamagedStore as damage:
-        first = damage
-    try:
-        with _writing(folder, OPEN_PATIENCE):
-            try:
-                return Store.open(folder), None  # another process was faster
-            except DamagedStore as error:
-                return _begin_anew(folder, error)
-    except Timeout:
-        raise StoreError(f"{first}; another process has the folder, try again") from None
-
-
-def _begin_anew(folder: Path, error: DamagedStore) -> tuple[Store, str]:
-    problem = _begun_anew(error, set_aside(folder))
-    return Store.open(folder), problem
-
-
-def _begun_anew(error: DamagedStore, aside: Path) -> str:
-    return f"{error}; kept as {aside.name}, the index is built anew"
-
-
-def _among(path: str, changes: Sequence[Collection[str]]) -> bool:
-    """Whether a file is in one of these sets of changed paths, or below a folder that is."""
-    places = {"", path, *map(str, PurePosixPath(path).parents)}
-    return any(not places.isdisjoint(paths) for paths in changes)
-
-
-def _batches(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
-    batch: list[Outcome] = []
-    units, begun = 0, time.monotonic()
-    for outcome in outcomes:
-        batch.append(outcome)
-        units += 1 + (len(outcome[1].units) if isinstance(outcome[1], PreparedFile) else 0)
-        if units >= BATCH_UNITS or time.monotonic() - begun >= BATCH_SECONDS:
-            yield batch
-            batch, units, begun = [], 0, time.monotonic()
-    if batch:
-        yield batch

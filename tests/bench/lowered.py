@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 
 from server.__main__ import main
-from server.index import index, vectors, workers
+from server.index import plan, vectors, workers
 
 vectors.TAIL_LIMIT = 300
-index.BATCH_UNITS = 150
+plan.BATCH_UNITS = 150
 workers.WORTH_MORE = 50_000
 workers._CHUNK_BYTES = 10_000
 

@@ -47,7 +47,7 @@ texts = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 39)), max_size=6).m
     lambda functions: "\n\n".join(f"def f{name}():\n    return 'é😀 w{word}'" for name, word in functions) + "\n"
 )
 SMALL = {
-    "server.index.index.BATCH_UNITS": 5,
+    "server.index.plan.BATCH_UNITS": 5,
     "server.index.vectors.TAIL_LIMIT": 15,
     "server.index.vectors.DEAD_VECTORS": 10,
 }

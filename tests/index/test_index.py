@@ -137,7 +137,7 @@ def test_an_empty_tree_is_an_empty_index(open_index: Open) -> None:
 
 
 def test_what_a_cancelled_update_wrote_stays(root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.index.index.BATCH_UNITS", 4)
+    monkeypatch.setattr("server.index.plan.BATCH_UNITS", 4)
     for i in range(20):
         write(root, f"m{i}.py", function(f"f{i}", i))
     index = open_index()
@@ -359,7 +359,7 @@ def test_a_file_that_is_too_much_for_its_parser_is_named(root: Path, open_index:
 def test_what_changes_in_the_midst_of_an_update_is_not_written_over_by_what_was_read_before(
     root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.index.index.BATCH_UNITS", 1)
+    monkeypatch.setattr("server.index.plan.BATCH_UNITS", 1)
     (root / "kept").mkdir()
     for path in ("a.py", "b.py", "kept/c.py", "d.py"):
         (root / path).write_text(f"def {path[-4]}():\n    return 1\n")

@@ -1,0 +1,78 @@
+"""What an update has to do, and in which portions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from ..workspace.discover import FoundFile
+from .prepare import PreparedFile
+from .store import FileRow
+from .workers import Outcome, Task, Workers
+
+BATCH_UNITS = 2_000
+"""Units of one transaction: what a kill can cost, and about what one write takes 0.2 s for."""
+
+BATCH_SECONDS = 0.5
+"""A transaction waits no longer for more units: what is urgent waits for it."""
+
+
+@dataclass
+class Plan:
+    """What the tree has that the database has not."""
+
+    changed: list[tuple[FoundFile, FileRow | None]] = field(default_factory=list)
+    removed: list[FileRow] = field(default_factory=list)
+    renewed: set[str] = field(default_factory=set)
+    """Paths whose units get new ids, since vectors of the model come to them only now."""
+
+    @property
+    def size(self) -> int:
+        """Files to do."""
+        return len(self.changed) + len(self.removed)
+
+    @property
+    def tasks(self) -> list[Task]:
+        """What is to be prepared. A file whose units are renewed is, though its content is known."""
+        return [(found, row.digest if row and found.path not in self.renewed else None) for found, row in self.changed]
+
+    @cached_property
+    def known(self) -> dict[str, FileRow]:
+        """The changed files that the database has already, by path."""
+        return {row.path: row for _, row in self.changed if row}
+
+
+@dataclass
+class Run:
+    """One update: what it was given, and what it has done."""
+
+    workers: Workers | None
+    cancelled: Callable[[], bool]
+    urgent: Callable[[], Collection[str]]
+    attended: list[Collection[str]] = field(default_factory=list)
+    """What was urgent until now, the newest last."""
+    embedded: int = 0
+    removed: int = 0
+
+
+def among(path: str, changes: Sequence[Collection[str]]) -> bool:
+    """Whether a file is in one of these sets of changed paths, or below a folder that is."""
+    places = {"", path, *map(str, PurePosixPath(path).parents)}
+    return any(not places.isdisjoint(paths) for paths in changes)
+
+
+def batches(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
+    """The outcomes in the portions that are written together."""
+    batch: list[Outcome] = []
+    units, begun = 0, time.monotonic()
+    for outcome in outcomes:
+        batch.append(outcome)
+        units += 1 + (len(outcome[1].units) if isinstance(outcome[1], PreparedFile) else 0)
+        if units >= BATCH_UNITS or time.monotonic() - begun >= BATCH_SECONDS:
+            yield batch
+            batch, units, begun = [], 0, time.monotonic()
+    if batch:
+        yield batch
