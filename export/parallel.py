@@ -82,6 +82,8 @@ def world(cpu: bool = False) -> Iterator[World]:
         dist.init_process_group("nccl" if cuda else "gloo")
     try:
         yield World(rank, size, device)
+        if size > 1:
+            dist.barrier()  # The others stay until the first has written: an end before it has crashed gloo's threads.
     finally:
         if size > 1:
             dist.destroy_process_group()

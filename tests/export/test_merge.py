@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="merging needs the `export` extra")
 pytest.importorskip("transformers", reason="merging needs the `export` extra")
 
+from torch import Tensor  # noqa: E402
+
 from export.c2llm import HeadConfig  # noqa: E402
 from export.checkpoint import load  # noqa: E402
 from export.errors import ExportError  # noqa: E402
@@ -25,8 +27,8 @@ def seeded(folder: Path, seed: int) -> Path:
     return write_checkpoint(folder, tensors=backbone_tensors("plm_model.model.", seed) | head_tensors(HEAD, seed))
 
 
-def state(source: Path) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = load(str(source)).model.state_dict()
+def state(source: Path) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = load(str(source)).model.state_dict()
     return found
 
 

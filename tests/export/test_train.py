@@ -266,7 +266,8 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole() -> None:
     table = torch.nn.Parameter(torch.randn(9, 4, generator=torch.Generator().manual_seed(0)))
 
     def embed(rows: Tokens) -> Tensor:
-        return torch.nn.functional.normalize(table[[row[0] for row in rows]], dim=1)
+        vectors: Tensor = torch.nn.functional.normalize(table[[row[0] for row in rows]], dim=1)
+        return vectors
 
     batch = Batch([[0], [1], [2]], [[3], [4], [5], [6], [7]], torch.ones(3, 5, dtype=torch.bool))
     gradients = []
