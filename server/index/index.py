@@ -133,16 +133,16 @@ class Index:
         workers: Workers | None = None,
         patience: float = 0,
         within: Collection[str] = WHOLE,
-        urgent: Callable[[], Collection[str]] = tuple,
+        urgent: Callable[[], Collection[str]] | None = None,
     ) -> IndexReport:
         """Make the index equal to the tree on disk, where nothing but `within` (as in a ChangeSet) has changed since
         the last update.
 
         Written in batches; what a batch has written stays when the rest is cancelled or killed, and the next update
-        goes on from there. Between batches `urgent` may tell of further changes, which go first. While another
-        process writes, waits up to `patience` seconds, then leaves the work to it. Files are prepared in this
-        process if there are no `workers`. Raises StoreError when the disk refuses, ModelError when the model cannot
-        run.
+        goes on from there. Between batches `urgent` may tell of further changes, which go first; without it, the
+        update is all that this process is for. While another process writes, waits up to `patience` seconds, then
+        leaves the work to it. Files are prepared in this process if there are no `workers`. Raises StoreError when
+        the disk refuses, ModelError when the model cannot run.
         """
         start = time.monotonic()
         if reason := self.store.read_only:
@@ -229,7 +229,7 @@ class Index:
 
     def _attend(self, run: Run) -> None:
         """Between two steps of what takes time: what is urgent."""
-        if not run.cancelled() and (paths := run.urgent()):
+        if run.urgent and not run.cancelled() and (paths := run.urgent()):
             run.attended.append(paths)
             self._apply(self._plan(paths), run, lambda *_: None)
 
@@ -294,7 +294,7 @@ class Index:
             self._unswept = 0
         self._problems.pop("vectors", None)
         try:
-            self.vectors.compact(lambda: self._attend(run))
+            self.vectors.compact((lambda: self._attend(run)) if run.urgent else None)
         except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
             self._note("vectors", f"{self.folder}: the vectors stay in memory ({error})")
         if run.embedded >= BATCH_UNITS:

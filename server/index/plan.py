@@ -51,7 +51,7 @@ class Run:
 
     workers: Workers | None
     cancelled: Callable[[], bool]
-    urgent: Callable[[], Collection[str]]
+    urgent: Callable[[], Collection[str]] | None
     attended: list[Collection[str]] = field(default_factory=list)
     """What was urgent until now, the newest last."""
     embedded: int = 0

@@ -139,11 +139,12 @@ class VectorIndex:
                 self._tail.keep(np.array([unit for (unit,) in alive], np.int64))
                 self._added = 0
 
-    def compact(self, between: Callable[[], None] = lambda: None) -> bool:
+    def compact(self, between: Callable[[], None] | None = None) -> bool:
         """Write a new main file if the tail has grown too long, most of the main file is dead, or it is damaged.
 
-        To be called by the one writer, outside of a transaction. It takes seconds; `between` is called every now and
-        then, and may write. Returns whether it wrote. A full disk is no loss: the tail goes on.
+        To be called by the one writer, outside of a transaction. It takes seconds: with `between`, which is called
+        every now and then and may write, it is done in the background. Returns whether it wrote. A full disk is no
+        loss: the tail goes on.
         """
         lines = self._store.rows("SELECT value FROM meta WHERE key LIKE 'vectors %'")
         self._sweep({str(line).split(" ")[0] for (line,) in lines})  # what is not among them was left by a kill
@@ -164,8 +165,11 @@ class VectorIndex:
         with low_priority_thread() as background:
             for start in range(0, len(keys), _SLICE):
                 some = slice(start, start + _SLICE)
-                background.submit(graph.add, keys[some], matrix[some], threads=self._threads).result()
-                between()
+                if between is None:
+                    graph.add(keys[some], matrix[some], threads=self._threads)
+                else:
+                    background.submit(graph.add, keys[some], matrix[some], threads=self._threads).result()
+                    between()
         main = self._save(graph, int(ids[-1]) if len(ids) else 0)
         del keys, matrix, graph  # as large as all that is kept; the file is opened memory-mapped
         with self._store.transaction():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..embed.bundle import ModelError
 from ..index.buffers import Buffers
+from ..index.database import StoreError
 from ..index.index import Index
 from ..index.workers import Workers
 from ..search.searcher import Searcher
@@ -16,6 +18,9 @@ from ..settings import Settings
 from ..workspace.overlay import Overlay
 from ..workspace.watch import Mode
 from .model import Model
+
+EXPECTED = (ModelError, StoreError, OSError)
+"""What can go wrong without a fault of ours; the message tells the user all."""
 
 
 @dataclass(eq=False)
@@ -50,6 +55,8 @@ class Folder:
         self.watch: Mode = "watching"
         self.unwatched: str | None = None
         """Why not all changes of its files are seen as they happen."""
+        self.stirred = 0
+        """How often something was heard of its files."""
         self._settings, self._model, self._overlay, self._workers = settings, model, overlay, workers
         self._lock = threading.Lock()
         self._reader: _Reader | None = None
@@ -71,9 +78,16 @@ class Folder:
                     reader.searcher.close()
                     self._reader = None if reader is self._reader else self._reader
 
+    def follow(self) -> None:
+        """Let searches have what is new without having to wait for it."""
+        with suppress(*EXPECTED), self.reading() as searcher:
+            searcher.index.vectors.follow()
+
     def _searcher(self) -> Searcher:
         index = self.open()
-        return Searcher(index, Buffers(index, self._workers, lambda: self._overlay.below(self.path)))
+        return Searcher(
+            index, Buffers(index, self._workers, lambda: self._overlay.below(self.path), lambda: self.stirred)
+        )
 
     def open(self) -> Index:
         """A new connection to the folder's index. Raises ModelError, StoreError or OSError."""

@@ -15,8 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..embed.bundle import ModelError
-from ..index.database import StoreError
 from ..index.index import WHOLE, Index
 from ..index.report import IndexReport, Progress
 from ..index.workers import Workers
@@ -25,7 +23,7 @@ from ..workspace.ignore import Ignores
 from ..workspace.overlay import Overlay
 from ..workspace.watch import ChangeSet, Mode, Watcher
 from .convert import path_of
-from .folder import Folder
+from .folder import EXPECTED, Folder
 from .model import Model
 from .progress import WORTH_SHOWING
 
@@ -37,9 +35,6 @@ RETRY_SECONDS = 5.0
 """How soon an update that failed is tried again: there may be room on the disk by then."""
 REST = 10
 """Trying again and again rests so many times as long as it works."""
-
-EXPECTED = (ModelError, StoreError, OSError)
-"""What can go wrong without a fault of ours; the message tells the user all."""
 
 log = logging.getLogger(__name__)
 
@@ -168,6 +163,7 @@ class Folders:
 
     def _wish(self, folder: Folder, wish: _Wish) -> None:
         with self._stirred:
+            folder.stirred += 1
             self._wishes.setdefault(folder, _Wish()).join(wish)
             self._stirred.notify()
 
@@ -242,6 +238,7 @@ class Folders:
             if total >= WORTH_SHOWING:
                 # What is left after the last file is to put the vectors in order, which is nothing to wait for.
                 self._set_state(folder, "indexing" if done < total else "ready")
+                folder.follow()
             for job in jobs:
                 job.progress(done, total)
 
