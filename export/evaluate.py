@@ -24,6 +24,8 @@ from .judged import evaluate_repository, repositories
 from .metrics import Vectors, figures, mean, nll, paired, ranks_of, reciprocal_ranks
 
 COSQA_CODES, COSQA_QUERIES = "code_idx_map.txt", "cosqa-retrieval-dev-500.json"
+COUNTS = ("queries", "functions")
+"""Figures that say how much was measured, not how well."""
 _SHUFFLE_SEED = 0
 
 
@@ -82,7 +84,8 @@ def measure(encoder: Encoder, options: argparse.Namespace) -> Iterator[Result]:
         for repository in repositories(options.bench, options.repos):
             rows.append(evaluate_repository(encoder, repository))
             yield Result(encoder.name, repository.name, rows[-1])
-        yield Result(encoder.name, "mean of repositories", mean(rows))
+        means = {name: value for name, value in mean(rows).items() if name not in COUNTS}
+        yield Result(encoder.name, "mean of repositories", {**means, "repositories": len(rows)})
     if options.mteb:
         from .mteb_model import run_tasks
 

@@ -31,6 +31,7 @@ class Target:
     """What answers a question: a file, or some lines of it (from 1, inclusive)."""
 
     path: str
+    """From the repository's root or from `benchmark_root`, as the benchmark has it."""
     lines: tuple[int, int] | None
 
 
@@ -76,7 +77,7 @@ def repositories(bench: Path, names: Sequence[str] | None = None) -> Iterator[Re
         if not root.is_dir():
             raise ExportError(f"{root}: not there; lay the benchmark out first, see tests/bench/quality.py")
         judged = _json(bench / "annotations" / f"{name}.json")
-        yield Repository(name, root, tuple(_question(item, inside) for item in judged))
+        yield Repository(name, root, tuple(map(_question, judged)))
 
 
 def evaluate_repository(encoder: Encoder, repository: Repository) -> dict[str, float]:
@@ -128,17 +129,16 @@ def _files(root: Path) -> Iterator[Path]:
                 yield path
 
 
-def _question(item: dict[str, Any], inside: str) -> Question:
+def _question(item: dict[str, Any]) -> Question:
     targets = [*item.get("relevant", []), *item.get("secondary", [])]
-    return Question(item["query"], tuple(_target(target, inside) for target in targets))
+    return Question(item["query"], tuple(map(_target, targets)))
 
 
-def _target(raw: str | dict[str, Any], inside: str) -> Target:
-    """A path, or {path, start_line?, end_line?}; written from the repository's root or from `inside` of it."""
+def _target(raw: str | dict[str, Any]) -> Target:
+    """A path, or {path, start_line?, end_line?}."""
     given: dict[str, Any] = {"path": raw} if isinstance(raw, str) else raw
     start, end = given.get("start_line"), given.get("end_line")
-    path = given["path"].removeprefix(f"{inside}/") if inside else given["path"]
-    return Target(path, (start, end) if start is not None and end is not None else None)
+    return Target(given["path"], (start, end) if start is not None and end is not None else None)
 
 
 def _json(path: Path) -> Any:

@@ -19,7 +19,7 @@ from export.bundle import write_bundle  # noqa: E402
 from export.encoders import BATCH_TOKENS, BundleEncoder, open_encoder, padded  # noqa: E402
 from export.errors import ExportError  # noqa: E402
 from export.evaluate import main, on_cosqa, on_pairs  # noqa: E402
-from export.judged import evaluate_repository, repositories  # noqa: E402
+from export.judged import Place, Target, evaluate_repository, repositories  # noqa: E402
 from export.metrics import Vectors, figures, held_out_mrr, mean, nll, paired, ranks_of, several  # noqa: E402
 from export.mteb_model import MtebModel, run_tasks  # noqa: E402
 from export.student import fresh  # noqa: E402
@@ -191,6 +191,13 @@ def test_a_repository_s_questions_find_files_and_lines(root: str | None, tmp_pat
     assert found["ndcg@10"] == pytest.approx(2 / 3)
     assert found["recall@10"] == pytest.approx(2 / 3)
     assert (found["queries"], found["functions"]) == (3, 3)
+
+
+def test_a_path_counts_for_one_that_ends_in_it() -> None:
+    hit, deep = Place("a.py", 1, 9), Place("deep/a.py", 1, 9)
+    assert [hit.answers(Target(path, None)) for path in ("a.py", "src/a.py", "ba.py")] == [True, True, False]
+    assert [deep.answers(Target(path, None)) for path in ("a.py", "src/a.py", "deep/a.py")] == [True, False, True]
+    assert [hit.answers(Target("a.py", lines)) for lines in ((9, 12), (10, 12))] == [True, False]
 
 
 def test_a_benchmark_that_is_not_laid_out_is_told(tmp_path: Path) -> None:
