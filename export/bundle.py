@@ -42,14 +42,8 @@ def write_bundle(folder: Path, student: Student, tokenizer: Tokenizer, facts: Ma
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(graph(student), str(folder / ONE_ENCODER))
     tokenizer.save(str(folder / TOKENIZER), pretty=False)
-    files = {name: sha256_of(folder / name) for name in (ONE_ENCODER, TOKENIZER)}
-    dim = student.table.shape[1]
-    weights = hashlib.sha256("".join(files.values()).encode()).hexdigest()[:8]
-    identity = f"{NAME}-{dim}-{weights}"
-    manifest = {
-        "format": FORMAT,
-        "id": identity,
-        "dim": dim,
+    known = {
+        "dim": student.table.shape[1],
         "max_tokens": MAX_TOKENS,
         "padding_side": "right",
         "query_prompt": "",
@@ -57,9 +51,19 @@ def write_bundle(folder: Path, student: Student, tokenizer: Tokenizer, facts: Ma
         "outputs": [OUTPUT],
         "dtype": "int8",
         "normalized": True,
-        "files": files,
-        **facts,
     }
+    return write_manifest(folder, f"{NAME}-{student.table.shape[1]}", known, facts)
+
+
+def write_manifest(folder: Path, name: str, known: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """Writes bundle.json beside the files that are in `folder` already; returns the id, `name` and a hash of them.
+
+    `known`: the keys of server.embed.bundle.Bundle but for `id` and `files`; `facts`: what else there is to say.
+    """
+    weights = sorted(path.name for path in folder.iterdir() if path.name.startswith(ONE_ENCODER))
+    files = {file: sha256_of(folder / file) for file in (*weights, TOKENIZER)}
+    identity = f"{name}-{hashlib.sha256(''.join(files.values()).encode()).hexdigest()[:8]}"
+    manifest = {"format": FORMAT, "id": identity, **known, "files": files, **facts}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return identity
 

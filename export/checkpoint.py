@@ -18,7 +18,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from .c2llm import C2LLM, PMA, HeadConfig, new_head
+from .c2llm import C2LLM, LAST, PMA, HeadConfig, new_head
 from .config import SENTENCE_TOKENS, backbone_config, head_config, head_keys, rope_theta
 from .errors import one_line
 from .hub import KNOWN, CheckpointError, Source, locate
@@ -149,7 +149,8 @@ def _assemble(
         if head_dim not in (None, head.config.dim):
             raise CheckpointError(f"{found.path}: has a head of width {head.config.dim}, not {head_dim}")
     else:
-        head = new_head(_fresh(backbone.config.hidden_size, head_dim, where)).to(dtype)
+        width = backbone.config.hidden_size
+        head = new_head(fresh_head(width, width if head_dim is None else head_dim)).to(dtype)
     ours = config.get(OURS) or {}
     known = KNOWN.get(found.name)
     limit = int(config.get("inf_seq_length") or SENTENCE_TOKENS)
@@ -216,14 +217,10 @@ def _check_rope(model: Any, config: Any, found: Source) -> None:
         raise CheckpointError(f"{found.path}: this transformers ignores rope theta {asked:g}; install 4.57 or 5")
 
 
-def _fresh(backbone_dim: int, dim: int | None, where: Path) -> HeadConfig:
-    """A head for weights that have none: of the released form, with heads FRESH_HEADS_WIDTH wide where that divides."""
-    width = backbone_dim if dim is None else dim
-    heads, rest = divmod(width, FRESH_HEADS_WIDTH)
-    try:
-        return HeadConfig(backbone_dim, width, 1 if rest else heads)
-    except ValueError as error:
-        raise CheckpointError(f"{where}: {error}") from None
+def fresh_head(backbone_dim: int, dim: int, layer: int = LAST) -> HeadConfig:
+    """A head to be trained: of the released form, its heads FRESH_HEADS_WIDTH wide where that divides `dim`."""
+    heads, rest = divmod(dim, FRESH_HEADS_WIDTH)
+    return HeadConfig(backbone_dim, dim, 1 if rest else heads, layer=layer)
 
 
 def _tokenizer(path: Path) -> Tokenizer:

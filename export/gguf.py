@@ -72,7 +72,7 @@ def _tensors(reader: Any, dtype: torch.dtype, path: Path) -> dict[str, Tensor]:
         # One table in Qwen2 (at these sizes); the output's copy is kept with more bits.
         found[_EMBEDDING] = found.pop(_OUTPUT)
     return {
-        _name(name, path): torch.from_numpy(dequantize(tensor.data, tensor.tensor_type)).to(dtype)
+        _name(name, path): torch.tensor(dequantize(tensor.data, tensor.tensor_type), dtype=dtype)
         for name, tensor in found.items()
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from .hub import CheckpointError
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+BYTES_IN_GGUF = 0.7
+"""Of a weight, in the coarser kinds of file."""
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
@@ -48,6 +51,21 @@ def read_tensors(folder: Path, dtype: torch.dtype) -> dict[str, Tensor]:
     if absent := sorted(shard_of.keys() - tensors.keys()):
         raise CheckpointError(f"{folder / INDEX}: {absent[0]} is in no shard; copy the checkpoint again")
     return tensors
+
+
+def parameters(path: Path) -> int:
+    """How many weights a checkpoint's folder holds, or about how many a .gguf file: read off sizes, without loading."""
+    if path.is_file():
+        return int(path.stat().st_size / BYTES_IN_GGUF)
+    try:
+        return sum(_weights_in(file) for file in path.glob("*.safetensors"))
+    except (OSError, SafetensorError):
+        return 0  # Loading will say what is wrong.
+
+
+def _weights_in(path: Path) -> int:
+    with safe_open(path, framework="pt") as file:
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
 
 
 def _read_file(path: Path, dtype: torch.dtype) -> dict[str, Tensor]:
