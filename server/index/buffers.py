@@ -43,23 +43,35 @@ class _Document:
 class Buffers:
     """What a folder's open documents hold. Searched as an Index is (`store`, `vectors`, `bundle`), under `lock`."""
 
-    def __init__(self, index: Index, workers: Workers, open_now: Callable[[], Mapping[str, Buffer]]) -> None:
-        """`open_now` tells the buffers by their files' paths, relative to the index's root with `/`."""
+    def __init__(
+        self,
+        index: Index,
+        workers: Workers,
+        open_now: Callable[[], Mapping[str, Buffer]],
+        stirred: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`open_now` tells the buffers by their files' paths, relative to the index's root with `/`. `stirred` is
+        another number whenever files changed, ignore files maybe among them."""
         self.bundle = index.bundle
         self.store = Store.in_memory()
         self.vectors = VectorIndex(self.store, index.folder, index.bundle.id, index.bundle.dim, index.settings.threads)
         self.lock = threading.RLock()
-        self._index, self._workers, self._open_now = index, workers, open_now
+        self._index, self._workers, self._open_now, self._stirred = index, workers, open_now, stirred
+        self._judged_at = stirred()
         self._documents: dict[str, _Document] = {}
 
     def close(self) -> None:
         """Forget everything."""
         self.store.close()
 
-    def follow(self) -> None:
-        """Take up what was opened, typed, saved and closed. Raises ModelError."""
+    def look(self) -> None:
+        """See which documents hold what their files hold. To be called soon after one was opened or saved: when the
+        file has gone nobody can tell any more."""
         with self.lock:
-            now = self._open_now()
+            now, stirred = self._open_now(), self._stirred()
+            if stirred != self._judged_at:
+                self._judge_again()
+                self._judged_at = stirred
             for path in self._documents.keys() - now.keys():
                 del self._documents[path]
                 self._forget(path)
@@ -67,6 +79,11 @@ class Buffers:
                 before = self._documents.get(path)
                 if before is None or before.buffer is not buffer:
                     self._documents[path] = self._document(path, buffer)
+
+    def follow(self) -> None:
+        """Take up what was opened, typed, saved and closed. Raises ModelError."""
+        with self.lock:
+            self.look()
             for path in self._apart():
                 document = self._documents[path]
                 if not document.prepared:
@@ -94,19 +111,35 @@ class Buffers:
         """Whether there is nothing to lose, and the file was deleted."""
         return document.saved is not None and not (self._index.root / path).exists()
 
+    def _judge_again(self) -> None:
+        """The rules may leave out others now."""
+        ignores = self._ignores()
+        for path, document in self._documents.items():
+            searchable = self._is_searchable(path, document.buffer, ignores)
+            if searchable != document.searchable:
+                self._documents[path] = self._document(path, document.buffer)
+                self._forget(path)
+
     def _document(self, path: str, buffer: Buffer) -> _Document:
-        root, settings = self._index.root, self._index.settings
-        try:
-            left_out = Ignores(root, settings).is_ignored(path, is_dir=False)
-        except OSError:  # the workspace folder itself is gone
-            left_out = True
-        if left_out or too_large(path, len(buffer.text.encode()), settings):
+        if not self._is_searchable(path, buffer, self._ignores()):
             return _Document(buffer, False, None)
         try:
-            data = read_regular(root / path)
+            data = read_regular(self._index.root / path)
             return _Document(buffer, True, digest_of(data) if decode(data) == buffer.text else None)
         except (OSError, NotText):
             return _Document(buffer, True, None)
+
+    def _ignores(self) -> Ignores | None:
+        """What is left out now; None if the workspace folder itself is gone."""
+        try:
+            return Ignores(self._index.root, self._index.settings)
+        except OSError:
+            return None
+
+    def _is_searchable(self, path: str, buffer: Buffer, ignores: Ignores | None) -> bool:
+        if ignores is None or ignores.is_ignored(path, is_dir=False):
+            return False
+        return not too_large(path, len(buffer.text.encode()), self._index.settings)
 
     def _prepare(self, path: str, buffer: Buffer) -> None:
         prepared = self._workers.prepare_text(path, buffer.text)

@@ -25,6 +25,9 @@ DISTRUSTED = "index.distrusted"
 _REFUSALS = ("locked", "busy", "readonly", "read-only", "full", "disk I/O", "unable to open", "interrupted")
 """How SQLite words what a disk or another process denies. Every other error of a statement that is right is damage."""
 
+_TOTALS = "totals"
+"""The key under which the numbers of files and units are remembered."""
+
 _CHUNK = 500
 """Values of one IN list; SQLite's limit of variables was 999 for long."""
 
@@ -113,6 +116,8 @@ class Store:
         """Why nothing can be written, None if it can."""
         self.lock = threading.RLock()
         self._identity = _identity(path)
+        self._counts_changed = False
+        """Whether the transaction that runs added or removed files or units."""
 
     @classmethod
     def open(cls, folder: Path) -> Store:
@@ -179,6 +184,8 @@ class Store:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 yield
+                if self._counts_changed:
+                    self._set_totals()
                 self._db.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.DatabaseError):  # the first error says what was wrong
@@ -225,9 +232,17 @@ class Store:
 
     def totals(self) -> Totals:
         """Files that have units, and units."""
-        [(files,)] = self.rows("SELECT count(*) FROM files WHERE skipped = ''")
-        [(units,)] = self.rows("SELECT count(*) FROM units")
-        return Totals(files, units)
+        known = (self.meta(_TOTALS) or "0 0").split()
+        if len(known) != 2 or not all(number.isdecimal() for number in known):
+            raise self.damaged(f"{' '.join(known)!r} files and units")
+        return Totals(*map(int, known))
+
+    def _set_totals(self) -> None:
+        """Counted once a transaction: SQLite looks at every row for it, and every search asks."""
+        [(files,)] = self._db.execute("SELECT count(*) FROM files WHERE skipped = ''").fetchall()
+        [(units,)] = self._db.execute("SELECT count(*) FROM units").fetchall()
+        self.set_meta(_TOTALS, f"{files} {units}")
+        self._counts_changed = False
 
     # -- files and units
 
@@ -257,12 +272,14 @@ class Store:
 
     def remove(self, file: int) -> None:
         """Forget a file and its units; embeddings stay. Inside of `transaction`."""
+        self._counts_changed = True
         self._db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM units WHERE file = ?)", (file,))
         self._db.execute("DELETE FROM units WHERE file = ?", (file,))
         self._db.execute("DELETE FROM files WHERE id = ?", (file,))
 
     def remove_all(self) -> None:
         """Forget all files and units; embeddings stay. Inside of `transaction`."""
+        self._counts_changed = True
         for table in ("words", "units", "files"):
             self._db.execute(f"DELETE FROM {table}")
 
@@ -271,6 +288,7 @@ class Store:
 
         A unit whose text is as before keeps its id, so that its vector and its full text stay as they are.
         """
+        self._counts_changed = True
         [(file,)] = self._db.execute(
             "INSERT INTO files (stamp, digest, language, skipped, problem, path_key, path) VALUES (?,?,?,?,?,?,?)"
             " ON CONFLICT (path) DO UPDATE SET stamp = excluded.stamp, digest = excluded.digest,"

@@ -151,7 +151,7 @@ class VectorIndex:
         with self._store.lock, self._lock:
             self._follow_main()
             held = self._main.count if self._main and self._graph is not None else 0
-        [(units,)] = self._store.rows("SELECT count(*) FROM units")
+        units = self._store.totals().units
         [(later,)] = self._store.rows("SELECT count(*) FROM units WHERE id > ?", (self._main_high,))
         long_tail = later > max(TAIL_LIMIT, held // 4)
         mostly_dead = held > TAIL_LIMIT and units < held // 2

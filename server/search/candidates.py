@@ -104,7 +104,7 @@ class Terms:
 def terms_of(index: Searchable, text: str) -> Terms:
     """The query's stems with their weights in this index."""
     stems = query_stems(text)
-    [(units,)] = index.store.rows("SELECT count(*) FROM units")
+    units = index.store.totals().units
     counts = dict(index.store.rows_in("SELECT term, doc FROM vocabulary WHERE term IN (?)", stems))
     frequency = {stem: math.log(1 + (units + 1) / (counts.get(stem, 0) + 0.5)) for stem in stems}
     total = sum(frequency.values()) or 1.0
@@ -146,8 +146,7 @@ def _by_vector(index: Searchable, vector: Vectors, allowed: frozenset[int] | Non
         return {unit for unit, _ in index.vectors.search_among(vector, allowed, DENSE)}
     count = DENSE
     if allowed is not None:
-        [(units,)] = index.store.rows("SELECT count(*) FROM units")
-        count = min(MAX_NEIGHBOURS, math.ceil(2 * DENSE * units / len(allowed)))
+        count = min(MAX_NEIGHBOURS, math.ceil(2 * DENSE * index.store.totals().units / len(allowed)))
     seen = -1
     while True:
         found = [unit for unit, _ in index.vectors.search(vector, count)]

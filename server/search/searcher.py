@@ -44,6 +44,11 @@ class Searcher:
             self._buffers.close()
         self.index.close()
 
+    def look_at_documents(self) -> None:
+        """To be called soon after a document was opened or saved; see `Buffers.look`."""
+        if self._buffers:
+            self._buffers.look()
+
     def search(self, query: Query, cancelled: Callable[[], bool] = lambda: False) -> Answer:
         """The best hits for a query. Raises Cancelled, ModelError or StoreError."""
         start = time.perf_counter()
