@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
@@ -36,8 +36,9 @@ _KINDS = {
 
 
 def path_of(uri: str) -> Path | None:
-    """The path of a file URI, without `..`; None for any other URI."""
+    """The path of a file URI, without `..`; None for any other URI, and for a path that is not UTF-8."""
     try:
+        unquote(uri, errors="strict")
         path = to_fs_path(uri)
     except ValueError:  # `http://[`
         return None

@@ -22,8 +22,8 @@ from ..search.query import QueryError, parse_query
 from ..search.searcher import Cancelled, Searcher
 from . import protocol
 from .convert import Converter, path_of
-from .folder import Folder
-from .folders import EXPECTED, Job
+from .folder import EXPECTED, Folder
+from .folders import Job
 from .protocol import ReindexParams, ReindexResult, SearchItem, SearchParams, SearchResult, SimilarParams, StatusResult
 from .session import Session, folder_status
 
@@ -177,6 +177,7 @@ def did_change_workspace_folders(session: Session, _params: Any) -> None:
 def did_open(session: Session, params: types.DidOpenTextDocumentParams) -> None:
     """A document was opened."""
     session.documents.opened(params)
+    session.look_at_documents(params.text_document.uri)
 
 
 def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> None:
@@ -192,6 +193,7 @@ def did_close(session: Session, params: types.DidCloseTextDocumentParams) -> Non
 def did_save(session: Session, params: types.DidSaveTextDocumentParams) -> None:
     """A file was saved."""
     session.documents.saved(params)
+    session.look_at_documents(params.text_document.uri)
     _files_changed(session, [params.text_document.uri])
 
 

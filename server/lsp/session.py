@@ -22,9 +22,10 @@ from ..embed.bundle import Bundle, ModelError, resolve_model
 from ..index.report import IndexReport
 from ..settings import Settings, with_values
 from ..workspace.overlay import Overlay
+from .convert import path_of
 from .documents import Documents
-from .folder import Folder
-from .folders import EXPECTED, Folders, Job
+from .folder import EXPECTED, Folder
+from .folders import Folders, Job
 from .progress import WorkProgress, on_loop
 from .protocol import INDEX_CHANGED, FolderStatus, Token
 from .wire import Wire
@@ -62,6 +63,8 @@ class Session(LanguageServer):
         self._searches = ThreadPoolExecutor(SEARCH_THREADS, "meaning-search")
         self._begun = asyncio.Event()
         self._configuring = asyncio.Lock()
+        self._looking: set[Folder] = set()
+        """Folders whose documents are about to be looked at."""
         self._shown: deque[str] = deque(maxlen=SHOWN)
 
     @property
@@ -177,6 +180,19 @@ class Session(LanguageServer):
         except asyncio.CancelledError:
             stop.set()
             raise
+
+    def look_at_documents(self, uri: str) -> None:
+        """One was opened or saved: see soon whether it is as on disk, for later its file may be gone."""
+        path = path_of(uri)
+        for folder in self.folders if path else ():
+            if path and folder.relative(path) is not None and folder not in self._looking:
+                self._looking.add(folder)
+                self._searches.submit(self._look, folder)
+
+    def _look(self, folder: Folder) -> None:
+        self._looking.discard(folder)
+        with suppress(*EXPECTED), folder.reading() as searcher:
+            searcher.look_at_documents()
 
     def work_progress(self, title: str, token: Token | None = None) -> WorkProgress:
         """A progress that the client shows."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -32,8 +33,8 @@ _SIGNS = _LEAVES | inotify.MOVED_TO | inotify.CLOSE_WRITE
 """What can happen to the sign by which a folder is left out."""
 _SELF = inotify.DELETE_SELF | inotify.MOVE_SELF
 
-_UNSEEN = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP)
-"""Gone meanwhile, or closed to us: the walk sees nothing there either."""
+_UNSEEN = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG)
+"""Gone meanwhile, closed to us, or too deep: the walk sees nothing there either."""
 
 SHARE = 0.5
 """Of the watches that a user's programs have together, what one workspace may take: the editor needs some, too."""
@@ -260,7 +261,7 @@ class FolderWatches:
         is_dir = bool(mask & inotify.IS_DIR)
         if (path in self._changed and not is_dir) or folder.leaves_out(name, is_dir):
             return
-        if mask & _LEAVES:
+        if mask & _LEAVES and not (is_dir and _is_folder(f"{place.where}/{name}")):
             self._leave(place, name)
         elif is_dir:
             known = place.inside.get(name)
@@ -268,6 +269,14 @@ class FolderWatches:
                 return
             self._look_at(place, name)
         self._changed.add(path)
+
+
+def _is_folder(where: str) -> bool:
+    """Whether a folder is there: one may have come to the place of the one that went, as when two are exchanged."""
+    try:
+        return stat.S_ISDIR(os.lstat(where).st_mode)
+    except OSError:
+        return False
 
 
 def _is_dir(entry: os.DirEntry[str]) -> bool:

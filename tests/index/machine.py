@@ -5,6 +5,7 @@ The changes are seen by the real watches, and taken up as the server takes them 
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -106,7 +107,8 @@ class Workspace(RuleBasedStateMachine):
 
     def _start(self) -> None:
         self.index = self._opened(self.settings)
-        self.buffers = Buffers(self.index, Here(1), lambda: self.overlay.below(self.root))
+        changes = itertools.count()
+        self.buffers = Buffers(self.index, Here(1), lambda: self.overlay.below(self.root), lambda: next(changes))
 
     def _stop(self) -> None:
         self.buffers.close()

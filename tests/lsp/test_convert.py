@@ -52,6 +52,7 @@ def test_uris_begin_as_the_client_spells_its_folder(tmp_path: Path) -> None:
         ("vscode-vfs://github/a", None),
         ("file:", None),
         ("file:///a%00b", None),
+        ("file:///a%FFb", None),
         ("/a/b", None),
         ("", None),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from server.embed.embedder import Embedder, Vectors
+from server.lsp import session
 from server.settings import Settings
 
 from .conftest import UPLOADS
@@ -212,3 +213,40 @@ async def test_a_deleted_file_is_gone_though_it_is_open(settings: Settings, work
         assert await hit(peer, "w1") is None
         typed(peer, file, "\n")  # There is something to lose now.
         assert await hit(peer, "w1")
+
+
+@story
+async def test_a_deleted_file_is_gone_though_nobody_searched_since_it_was_opened(
+    settings: Settings, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "SEARCH_THREADS", 1)  # What the server does for a message is done in its turn.
+    one, other = workspace / "uploads.py", workspace / "other.py"
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        opened(peer, one)
+        opened(peer, other, "def w8():\n    pass\n")
+        saved(peer, other, "def w8():\n    pass\n")
+        await peer.request("meaning/status")
+        one.unlink()
+        other.rename(workspace / "third.py")
+        await peer.indexed()
+        assert await hit(peer, "w1") is None
+        assert (await hit(peer, "w8"))["location"]["uri"].endswith("third.py")
+
+
+@story
+async def test_an_open_document_is_left_out_as_long_as_its_file_is(settings: Settings, workspace: Path) -> None:
+    file, rules = workspace / "uploads.py", workspace / ".ignore"
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        opened(peer, file, "def w8():\n    pass\n")
+        assert await hit(peer, "w8")
+        rules.write_text("uploads.py\n")
+        await peer.indexed()
+        assert await hit(peer, "w8") is None
+        rules.write_text("")
+        await peer.indexed()
+        assert await hit(peer, "w8")
+        assert await hit(peer, "w1") is None

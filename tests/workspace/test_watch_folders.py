@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import mmap
 import os
@@ -24,6 +25,8 @@ from server.workspace.watch_folders import FolderWatches
 from .trees import repository, write
 from .watching import PATIENCE, Seen, eventually, watched, watching
 
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
 
@@ -44,6 +47,37 @@ def test_what_is_left_out_costs_no_watch(tmp_path: Path) -> None:
     with watching(tmp_path):
         assert watched(tmp_path) == [".", ".git", ".git/info", "src", "src/pkg"]
     assert watched(tmp_path) == []
+
+
+def test_two_folders_that_are_exchanged_are_both_watched(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root, {"one/a/x.py": "", "two/b/x.py": ""})
+    with watching(root) as seen:
+        exchange(root / "one", root / "two")
+        seen.fence(root)
+        assert watched(root) == [".", "one", "one/b", "two", "two/a"]
+        write(root, {"one/b/x.py": "1", "two/a/x.py": "1"})
+        seen.until_changed("one/b/x.py", "two/a/x.py")
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Each has the other's name at once."""
+    exchanged = ctypes.CDLL(None).renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE)
+    if exchanged:
+        pytest.skip("this file system exchanges nothing")
+
+
+def test_a_folder_too_deep_for_its_path_is_no_gap(tmp_path: Path) -> None:
+    above = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=above)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = inner
+    os.close(above)
+    with watching(tmp_path) as seen:
+        seen.fence(tmp_path)
+        assert seen.modes == []
 
 
 def test_watches_come_and_go_with_the_folders_and_the_rules(tmp_path: Path) -> None:
