@@ -25,6 +25,8 @@ QUERY_TOKENS = 256
 """A query's most tokens: nobody asks for longer, and a batch is as long as its longest."""
 TOKENIZE_AT_ONCE = 4_000
 
+Tell = Callable[[int, int], None]
+"""Is told how many texts are embedded, and of how many."""
 Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """input_ids and attention_mask, [texts, tokens]."""
 
@@ -41,6 +43,10 @@ class Encoder(Protocol):
 
     def codes(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of code, prompt added; what is over the model's limit is left out."""
+
+
+def silent(_done: int, _all: int) -> None:
+    """Tells nobody."""
 
 
 def tokenized(tokenizer: Tokenizer, prompt: str, texts: Sequence[str], most: int) -> list[list[int]]:
@@ -63,23 +69,24 @@ def padded(rows: Sequence[Sequence[int]], side: str = "left") -> Rows:
     return ids, mask
 
 
-def in_batches(rows: Sequence[list[int]], side: str, run: Callable[[Rows], Vectors], equal: bool) -> Vectors:
+def in_batches(
+    rows: Sequence[list[int]], side: str, run: Callable[[Rows], Vectors], equal: bool, tell: Tell = silent
+) -> Vectors:
     """The vectors of token rows, in their order: run beside others of their length, BATCH_TOKENS at once.
 
     With `equal` beside those of exactly their length: weights that are quantised at run time feel padding.
     """
-    order = sorted(range(len(rows)), key=lambda at: len(rows[at]))
+    # The longest first: how long it will take is told too high, and what does not fit in memory shows at once.
+    order = sorted(range(len(rows)), key=lambda at: -len(rows[at]))
     found: list[tuple[list[int], Vectors]] = []
     start = 0
     while start < len(order):
-        end = start + 1
-        while end < len(order) and (end + 1 - start) * (longest := len(rows[order[end]])) <= BATCH_TOKENS:
-            if equal and longest != len(rows[order[start]]):
-                break
-            end += 1
-        batch = order[start:end]
+        longest = len(rows[order[start]])
+        end = start + max(1, BATCH_TOKENS // longest)
+        batch = [at for at in order[start:end] if not equal or len(rows[at]) == longest]
         found.append((batch, run(padded([rows[at] for at in batch], side))))
-        start = end
+        start += len(batch)
+        tell(start, len(order))
     result = np.empty((len(rows), found[0][1].shape[1] if found else 0), dtype=np.float32)
     for batch, vectors in found:
         result[batch] = vectors
@@ -89,10 +96,13 @@ def in_batches(rows: Sequence[list[int]], side: str, run: Callable[[Rows], Vecto
 class CheckpointEncoder:
     """A checkpoint on a torch device."""
 
-    def __init__(self, checkpoint: Checkpoint, device: Any = "cpu", max_tokens: int | None = None) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, device: Any = "cpu", max_tokens: int | None = None, tell: Tell = silent
+    ) -> None:
         """`max_tokens`: the longest code; the checkpoint's own limit by default."""
         self._checkpoint = checkpoint
         self._device = device
+        self._tell = tell
         self._most = min(max_tokens or checkpoint.max_tokens, checkpoint.max_tokens)
         checkpoint.model.to(device)
 
@@ -110,7 +120,8 @@ class CheckpointEncoder:
         return self._embed(self._checkpoint.code_prompt, texts, self._most)
 
     def _embed(self, prompt: str, texts: Sequence[str], most: int) -> Vectors:
-        return in_batches(tokenized(self._checkpoint.tokenizer, prompt, texts, most), "left", self._run, equal=False)
+        rows = tokenized(self._checkpoint.tokenizer, prompt, texts, most)
+        return in_batches(rows, "left", self._run, equal=False, tell=self._tell)
 
     def _run(self, rows: Rows) -> Vectors:
         import torch
@@ -125,7 +136,7 @@ class CheckpointEncoder:
 class BundleEncoder:
     """A bundle on onnxruntime's CPU or CUDA provider."""
 
-    def __init__(self, folder: Path, max_tokens: int | None = None) -> None:
+    def __init__(self, folder: Path, max_tokens: int | None = None, tell: Tell = silent) -> None:
         """Raises BundleError for a bundle that is not sound, ExportError where onnxruntime is missing."""
         try:
             import onnxruntime
@@ -133,6 +144,7 @@ class BundleEncoder:
             raise ExportError('onnxruntime is not installed; run `pip install "meaning-lsp[cpu]"`') from None
         from tokenizers import Tokenizer
 
+        self._tell = tell
         self._bundle = Bundle.load(folder)
         self._most = min(max_tokens or self._bundle.max_tokens, self._bundle.max_tokens)
         self._tokenizer = Tokenizer.from_file(str(self._bundle.tokenizer))
@@ -169,13 +181,15 @@ class BundleEncoder:
             return unit
 
         rows = tokenized(self._tokenizer, prompt, texts, self._most)
-        return in_batches(rows, self._bundle.padding_side, run, equal=True)
+        return in_batches(rows, self._bundle.padding_side, run, equal=True, tell=self._tell)
 
 
-def open_encoder(model: str, revision: str | None = None, max_tokens: int | None = None) -> Encoder:
+def open_encoder(
+    model: str, revision: str | None = None, max_tokens: int | None = None, tell: Tell = silent
+) -> Encoder:
     """The encoder of a bundle's folder, a checkpoint's folder, a trained adapter's folder, or a hub id."""
     if (Path(model) / MANIFEST).is_file():
-        return BundleEncoder(Path(model), max_tokens)
+        return BundleEncoder(Path(model), max_tokens, tell)
     import torch
 
     from .merge import load_any
@@ -183,4 +197,4 @@ def open_encoder(model: str, revision: str | None = None, max_tokens: int | None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     checkpoint = load_any(model, revision)
     checkpoint.model.eval()
-    return CheckpointEncoder(checkpoint, device, max_tokens)
+    return CheckpointEncoder(checkpoint, device, max_tokens, tell)

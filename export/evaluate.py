@@ -20,6 +20,7 @@ from .command import told
 from .data import read_data
 from .encoders import Encoder, open_encoder
 from .errors import ExportError, one_line
+from .journal import progress
 from .judged import evaluate_repository, repositories
 from .metrics import Vectors, figures, mean, nll, paired, ranks_of, reciprocal_ranks
 
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     as_json = options.json or not sys.stdout.isatty()
     results = []
     for model in options.models:
-        encoder = open_encoder(model, options.revision, options.max_tokens)
+        encoder = open_encoder(model, options.revision, options.max_tokens, progress(f"{model}: embedded"))
         for result in measure(encoder, options):
             results.append(result)
             if as_json:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 LOG = "log.jsonl"
 PLOT = "loss.svg"
+TELL_SECONDS = 10.0
+"""At least so long between two lines of progress."""
 _WIDTH, _HEIGHT, _MARGIN = 720, 320, 48
 _POINTS = 300
 """Most points of a curve; more are averaged."""
@@ -104,6 +106,22 @@ def _y(share: float) -> float:
 
 def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = "black") -> str:
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{text}</text>'
+
+
+def progress(what: str) -> Callable[[int, int], None]:
+    """A function that is told how many of how many are done, and says so, but no oftener than every TELL_SECONDS."""
+    started = said = time.monotonic()
+
+    def tell(done: int, whole: int) -> None:
+        nonlocal started, said
+        now = time.monotonic()
+        if now - said >= TELL_SECONDS and done < whole:
+            said = now
+            say(f"{what} {done}/{whole}  {clock((now - started) / done * (whole - done))} left")
+        if done == whole:
+            started = said = now
+
+    return tell
 
 
 def clock(seconds: float) -> str:

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from .checkpoint import Checkpoint
 from .contrastive import Tokens, backward, make_batch
 from .data import Batches, Example, Ids, fingerprint
-from .encoders import QUERY_TOKENS, CheckpointEncoder, padded, tokenized
+from .encoders import QUERY_TOKENS, CheckpointEncoder, padded, silent, tokenized
 from .errors import ExportError
-from .journal import Journal, clock, say
+from .journal import TELL_SECONDS, Journal, clock, progress, say
 from .lora import add_lora
 from .metrics import Vectors, paired
 from .negatives import mine
@@ -27,8 +27,6 @@ from .parallel import World
 from .recipe import Recipe
 from .state import State, load_state, save_state
 
-TELL_SECONDS = 10.0
-"""At least so long between two lines of progress."""
 _HEAD = "head."
 
 
@@ -79,7 +77,8 @@ class Trainer:
             ],
             weight_decay=recipe.weight_decay,
         )
-        self.encoder = CheckpointEncoder(self.checkpoint, self.world.device, recipe.max_tokens)
+        tell = progress("embedded") if self.world.first else silent
+        self.encoder = CheckpointEncoder(self.checkpoint, self.world.device, recipe.max_tokens, tell)
         self.run_facts = {
             "checkpoint": self.checkpoint.source,
             "revision": self.checkpoint.revision,
@@ -200,8 +199,8 @@ class Trainer:
         def shared(texts: Sequence[str]) -> Vectors:
             if len(texts) < self.world.size:
                 return encode(texts)
-            mine = torch.from_numpy(encode(texts[self.world.mine(len(texts))])).to(self.world.device)
-            vectors: Vectors = self.world.gather(mine, len(texts)).cpu().numpy()
+            part = torch.from_numpy(encode(texts[self.world.mine(len(texts))])).to(self.world.device)
+            vectors: Vectors = self.world.gather(part, len(texts)).cpu().numpy()
             return vectors
 
         return shared

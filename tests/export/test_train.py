@@ -26,7 +26,7 @@ from export.contrastive import Batch, Tokens, backward, loss_of, make_batch  # n
 from export.data import Example  # noqa: E402
 from export.encoders import open_encoder  # noqa: E402
 from export.evaluate import on_pairs  # noqa: E402
-from export.journal import PLOT, clock, plot, read_log  # noqa: E402
+from export.journal import PLOT, clock, plot, progress, read_log  # noqa: E402
 from export.lora import add_lora, fold_lora, trained  # noqa: E402
 from export.merge import load_any  # noqa: E402
 from export.parallel import World  # noqa: E402
@@ -220,6 +220,19 @@ def test_a_long_run_has_a_plot_of_few_points_and_an_empty_one_has_none() -> None
     assert long.count(",") < 400
     ElementTree.fromstring(plot([]))
     assert [clock(59.6), clock(61), clock(3_661)] == ["1:00", "1:01", "1:01:01"]
+
+
+def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = iter([0, 1, 12, 13, 24, 30, 45])
+    monkeypatch.setattr("export.journal.time.monotonic", lambda: next(now))
+    tell = progress("embedded")
+    for done in (1, 4, 5, 8, 10, 1):
+        tell(done, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "embedded 4/10  0:18 left",
+        "embedded 8/10  0:06 left",
+        "embedded 1/10  2:15 left",
+    ]
 
 
 def test_factors_start_without_effect_and_fold_into_the_weights(base: Path) -> None:
