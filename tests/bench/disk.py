@@ -19,13 +19,14 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -159,9 +160,12 @@ class Disk:
         if target == "everything":
             shutil.rmtree(there)
             return
+        if target == "database":  # all of which is in its log, else, and damage to it harmless
+            with closing(sqlite3.connect(there / DATABASE)) as database:
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         pattern = {"database": DATABASE, "vectors": "vectors-*.usearch", "log": f"{DATABASE}-wal", "lock": LOCK}[target]
         for file in there.glob(pattern):
-            damage(file, next(old.glob(pattern)), self.draw)
+            damage(file, next(old.glob(pattern), file), self.draw)
 
     def _heals(self, name: str, server: Server, target: str) -> None:
         start = time.monotonic()
@@ -179,7 +183,7 @@ class Disk:
         self.healed.append(time.monotonic() - start)
         for lie in lies(self.root, self.cache, server.search_all, graph=True):
             self.fail(name, lie)
-        if not blocked:
+        if not blocked and not any(file.is_dir() for file in index_folder(self.cache).iterdir()):
             for file in untidy(self.cache):
                 self.fail(name, file)
         self.told_once(name, server)
@@ -301,8 +305,9 @@ class Disk:
         return self.log.read_text("utf-8", "replace")
 
     def fail(self, name: str, what: str) -> None:
-        """Remember a failure."""
+        """Remember a failure, and tell of it at once."""
         self.failures.append(f"{self.trials.total()}: {name}: {what}")
+        print(self.failures[-1], file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -72,25 +72,31 @@ def test_several_servers_share_one_index(tmp_path: Path) -> None:
     assert max(bench.behind) < LATEST
 
 
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Disk:
+    return Disk(tmp_path_factory.mktemp("disk"), functions=400, seed=0)
+
+
+DAMAGES: list[tuple[Damage, str, bool]] = [
+    (disk.overwrite, "database", False),
+    (disk.truncate, "vectors", False),
+    (disk.delete, "database", True),
+]
+
+
 @pytest.mark.slow
-def test_damage_heals(tmp_path: Path) -> None:
-    bench = Disk(tmp_path, functions=400, seed=0)
-    trials: list[tuple[Damage, str, bool]] = [
-        (disk.flip, "database", False),
-        (disk.put_back, "vectors", False),
-        (disk.truncate, "log", False),
-        (disk.delete, "database", True),
-    ]
-    for damage, target, running in trials:
-        bench.trial(damage, target, running)
-    assert bench.failures == []
+@pytest.mark.parametrize(("damage", "target", "running"), DAMAGES)
+def test_damage_heals(damaged: Disk, damage: Damage, target: str, running: bool) -> None:
+    damaged.trial(damage, target, running)
+    assert damaged.failures == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", [Disk.full_later, Disk.read_only])
-def test_a_disk_that_refuses_is_told_once_and_heals(trouble: Callable[[Disk, Path], None], tmp_path: Path) -> None:
+def test_a_disk_that_refuses_is_told_once_and_heals(
+    damaged: Disk, trouble: Callable[[Disk, Path], None], tmp_path: Path
+) -> None:
     if not may_mount(tmp_path / "disk"):
         pytest.skip("this user may not mount disks")
-    bench = Disk(tmp_path, functions=400, seed=0)
-    trouble(bench, tmp_path / "disk")
-    assert bench.failures == []
+    trouble(damaged, tmp_path / "disk")
+    assert damaged.failures == []
