@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +35,16 @@ class Folder:
     """One workspace folder. Searches share it with the indexing thread."""
 
     def __init__(
-        self, uri: str, path: Path, settings: Settings, model: Model, overlay: Overlay, workers: Workers
+        self,
+        uri: str,
+        path: Path,
+        settings: Settings,
+        model: Model,
+        overlay: Overlay,
+        workers: Workers,
+        lost: Callable[[Folder], None],
     ) -> None:
+        """`lost` hears that another index is in the place of the one that was, and may hold nothing yet."""
         self.uri, self.path = uri, path
         self.state = "waiting"
         """`waiting`, `indexing`, `ready` or `failed`."""
@@ -58,15 +66,15 @@ class Folder:
         self.stirred = 0
         """How often something was heard of its files."""
         self._settings, self._model, self._overlay, self._workers = settings, model, overlay, workers
+        self._lost = lost
         self._lock = threading.Lock()
         self._reader: _Reader | None = None
 
     @contextmanager
     def reading(self) -> Iterator[Searcher]:
         """A searcher, valid inside of the block. Raises ModelError, StoreError or OSError."""
+        self._let_go()
         with self._lock:
-            if self._reader and self._reader.searcher.index.store.replaced():  # another process built it anew
-                self._drop_reader()
             reader = self._reader = self._reader or _Reader(self._searcher())
             reader.users += 1
         try:
@@ -77,6 +85,16 @@ class Folder:
                 if not reader.users and (self.retired or reader is not self._reader):
                     reader.searcher.close()
                     self._reader = None if reader is self._reader else self._reader
+
+    def _let_go(self) -> None:
+        """See whether another process built the index anew, or the cache was emptied."""
+        with self._lock:
+            lost = self._reader and self._reader.searcher.index.store.replaced()
+            if lost:
+                self._drop_reader()
+        if lost:
+            self.state = "waiting"
+            self._lost(self)
 
     def follow(self) -> None:
         """Let searches have what is new without having to wait for it."""

@@ -113,7 +113,7 @@ class Folders:
             self.update(gone)  # Which no longer can be, and so closes the connection that the thread has.
         for uri, path in wanted.items():
             if uri not in self._folders:
-                folder = Folder(uri, path, self.settings, self.model, self._overlay, self._workers)
+                folder = Folder(uri, path, self.settings, self.model, self._overlay, self._workers, self.update)
                 self._folders[uri] = folder
                 self._watchers[folder] = self._watch(folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -140,6 +141,19 @@ def test_a_folder_follows_its_files(folders: Folders, workspace: Path) -> None:
     eventually(lambda: found(folder, "w6"))
     (workspace / "later.py").unlink()
     eventually(lambda: not found(folder, "w6"))
+
+
+def test_an_index_that_was_deleted_is_built_anew_when_it_is_missed(
+    folders: Folders, workspace: Path, settings: Settings
+) -> None:
+    folders.set([workspace.as_uri()])
+    folder = indexed(folders)
+    assert found(folder, "w1")
+    shutil.rmtree(settings.cache_dir)
+    with folder.reading() as searcher:
+        answer = searcher.search(parse_query("w1"))
+        assert answer.hits or folder.pending(answer.pending)
+    eventually(lambda: found(folder, "w1"))
 
 
 def found(folder: Folder, name: str) -> bool:
