@@ -213,13 +213,14 @@ class Session(LanguageServer):
             on_loop(self.loop, self.show_once, folder.problem, types.MessageType.Error)
         elif folder.unwatched and folder.path.is_dir():
             late = f"{folder.path}: some changes are seen late: {folder.unwatched}"
-            on_loop(self.loop, self.show_once, late, types.MessageType.Warning)
+            # A limit of the system is met by one folder after the other: for the user that is one thing.
+            on_loop(self.loop, self.show_once, late, types.MessageType.Warning, folder.unwatched)
         on_loop(self.loop, self.protocol.notify, INDEX_CHANGED, folder_status(folder))
 
-    def show_once(self, message: str, kind: types.MessageType) -> None:
-        """Show a message to the user, unless it was shown before."""
-        if message not in self._shown:
-            self._shown.append(message)
+    def show_once(self, message: str, kind: types.MessageType, about: str | None = None) -> None:
+        """Show a message to the user, unless it was shown before, or another `about` the same."""
+        if (about or message) not in self._shown:
+            self._shown.append(about or message)
             self.window_show_message(types.ShowMessageParams(kind, message))
 
     def report_server_error(self, error: Exception, source: Any) -> None:

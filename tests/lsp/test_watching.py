@@ -41,6 +41,20 @@ async def test_the_clients_word_counts_where_nothing_is_watched(settings: Settin
         assert warned == [f"{workspace}: some changes are seen late: no inotify instance is left"]
 
 
+@pytest.mark.usefixtures("_no_instance_left")
+@story
+async def test_a_limit_that_many_folders_meet_is_told_once(settings: Settings, workspace: Path) -> None:
+    others = [workspace / name for name in ("one", "two", "three")]
+    for folder in others:
+        folder.mkdir()
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace, *others)
+        await peer.indexed()
+        told = {status["uri"] for status in peer.told("meaning/indexChanged") if status["watch"] == "rescanning"}
+        assert len(told) == 4
+        assert len(peer.told("window/showMessage")) == 1
+
+
 @story
 async def test_what_is_watched_needs_nobodys_word(settings: Settings, workspace: Path) -> None:
     async with peer_of(settings) as peer:
