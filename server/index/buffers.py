@@ -117,7 +117,8 @@ class Buffers:
         for path, document in self._documents.items():
             searchable = self._is_searchable(path, document.buffer, ignores)
             if searchable != document.searchable:
-                self._documents[path] = self._document(path, document.buffer)
+                self._documents[path] = again = self._document(path, document.buffer)
+                again.saved = again.saved or document.saved  # The file may be gone by now.
                 self._forget(path)
 
     def _document(self, path: str, buffer: Buffer) -> _Document:

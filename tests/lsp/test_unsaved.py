@@ -250,3 +250,18 @@ async def test_an_open_document_is_left_out_as_long_as_its_file_is(settings: Set
         await peer.indexed()
         assert await hit(peer, "w8")
         assert await hit(peer, "w1") is None
+
+
+@story
+async def test_a_deleted_file_stays_gone_whatever_the_ignore_files_say(settings: Settings, workspace: Path) -> None:
+    file, rules = workspace / "uploads.py", workspace / ".ignore"
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        opened(peer, file)
+        assert await hit(peer, "w1")
+        file.unlink()
+        for rule in ("uploads.py\n", ""):
+            rules.write_text(rule)
+            await peer.indexed()
+            assert await hit(peer, "w1") is None
