@@ -8,6 +8,9 @@ from dataclasses import dataclass
 FINAL_RATE = 0.05
 """The share of the learning rate that is left at the end."""
 
+FRESH_HEAD_RATE = 1e-3
+"""The learning rate of a head that knows nothing yet."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -28,7 +31,6 @@ class Recipe:
     """Steps after which negatives are mined anew; 0 for once, before the first."""
     learning_rate: float = 1e-4
     head_rate: float = 1e-4
-    """The head's learning rate; a fresh head wants about 1e-3."""
     warm_up: int = 50
     """Steps in which the learning rate rises; then it falls along a cosine."""
     weight_decay: float = 0.01

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from .command import told
 from .data import Batches, Example, held_out, read_data, without
 from .errors import ExportError
-from .recipe import Recipe
+from .recipe import FRESH_HEAD_RATE, Recipe
 
 if TYPE_CHECKING:
     import torch
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--negatives", type=_count, default=Recipe.negatives, help="hard ones of a pair (default: %(default)s)")
     add("--mine-every", type=_count, default=0, metavar="STEPS", help="mine anew (default: once, at the start)")
     add("--learning-rate", type=_number, default=Recipe.learning_rate, help="default: %(default)s")
-    add("--head-rate", type=_number, help="the head's (default: the same; 1e-3 for a fresh head)")
+    add("--head-rate", type=_number, help=f"the head's (default: the same; a fresh one's: {FRESH_HEAD_RATE})")
     add("--warm-up", type=_count, default=Recipe.warm_up, metavar="STEPS", help="default: %(default)s")
     add("--max-tokens", type=_positive, default=Recipe.max_tokens, help="longer code is cut (default: %(default)s)")
     add("--precision", choices=("auto", "bf16", "fp32"), default="auto", help="bf16 where the machine has it")
@@ -143,7 +143,7 @@ def _recipe(
         negatives=options.negatives,
         mine_every=options.mine_every,
         learning_rate=options.learning_rate,
-        head_rate=options.head_rate or options.learning_rate,
+        head_rate=options.head_rate or (FRESH_HEAD_RATE if checkpoint.fresh_head else options.learning_rate),
         warm_up=options.warm_up,
         max_tokens=min(options.max_tokens, checkpoint.max_tokens),
         bf16=options.precision == "bf16" or (options.precision == "auto" and has_bf16(device)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .c2llm import C2LLM
 from .checkpoint import Checkpoint
 from .contrastive import Tokens, backward, make_batch
 from .data import Batches, Example, Ids, fingerprint
@@ -58,6 +60,12 @@ class Trainer:
     def __post_init__(self) -> None:
         recipe, model = self.recipe, self.checkpoint.model
         self.batches = Batches(self.train, recipe.batch, recipe.seed)
+        self.run_facts = {
+            "checkpoint": self.checkpoint.source,
+            "weights": weights_of(model),
+            "data": fingerprint(self.train),
+            **asdict(recipe),
+        }
         if recipe.full:
             model.requires_grad_(True)
         else:
@@ -79,12 +87,6 @@ class Trainer:
         )
         tell = progress("embedded") if self.world.first else silent
         self.encoder = CheckpointEncoder(self.checkpoint, self.world.device, recipe.max_tokens, tell)
-        self.run_facts = {
-            "checkpoint": self.checkpoint.source,
-            "revision": self.checkpoint.revision,
-            "data": fingerprint(self.train),
-            **asdict(recipe),
-        }
 
     def run(self) -> dict[str, float]:
         """Trains to the end and returns the last validation's figures, {} without held-out pairs.
@@ -211,6 +213,15 @@ class Trainer:
 
     def _code_tokens(self, texts: Sequence[str]) -> Tokens:
         return tokenized(self.checkpoint.tokenizer, self.checkpoint.code_prompt, texts, self.recipe.max_tokens)
+
+
+def weights_of(model: C2LLM) -> str:
+    """Names the weights that a run starts from, by those of the head and of the norms: the rest is large."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        if name.startswith(_HEAD) or value.dim() == 1:
+            digest.update(value.float().cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _to_bf16(backbone: nn.Module) -> None:

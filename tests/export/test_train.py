@@ -18,6 +18,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs the `export` extra")
 pytest.importorskip("transformers", reason="training needs the `export` extra")
 
+from safetensors.torch import load_file  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 from export.c2llm import C2LLM  # noqa: E402
@@ -333,9 +334,13 @@ def test_wrong_inputs_are_told_in_one_line(
 
 
 def test_another_run_s_folder_is_left_as_it_is(
-    base: Path, data: Path, whole: Path, capsys: pytest.CaptureFixture[str]
+    base: Path, data: Path, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(path.stat().st_mtime_ns for path in whole.rglob("*"))
+    other = tiny_checkpoint.write_checkpoint(
+        tmp_path / base.name, tensors={**load_file(base / "model.safetensors"), "mha_pma.S": torch.ones(1, 1, 32)}
+    )
+    assert "holds a run with weights" in told(capsys, command(other, data, whole, *SHORT))
     line = told(capsys, command(base, data, whole, *SHORT, "--batch", "4"))
     assert "holds a run with batch 8, not 4; go on with its settings, or give another --out" in line
     assert sorted(path.stat().st_mtime_ns for path in whole.rglob("*")) == before
