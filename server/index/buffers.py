@@ -162,10 +162,12 @@ class Buffers:
         for key in self.store.embedded(self.bundle.id, wanted):
             del wanted[key]
         rows = self._index.store.rows_in(
-            "SELECT key, vectors FROM embeddings WHERE model = ? AND key IN (?)", wanted, [self.bundle.id]
+            "SELECT key, sound(vectors, sum) FROM embeddings WHERE model = ? AND key IN (?)", wanted, [self.bundle.id]
         )
         found = {
-            key: np.frombuffer(blob, np.float16).reshape(-1, self.bundle.dim).astype(np.float32) for key, blob in rows
+            key: np.frombuffer(blob, np.float16).reshape(-1, self.bundle.dim).astype(np.float32)
+            for key, blob in rows
+            if blob
         }
         unknown = [text for key, text in wanted.items() if key not in found]
         new = self._index.embedder.embed_code([(text.text, text.breaks) for text in unknown])

@@ -7,6 +7,8 @@ import os
 import sqlite3
 from pathlib import Path
 
+from .sums import sound
+
 APPLICATION_ID = 0x4D4C5350
 """Stands in the database's header (SQLite's `application_id`): "MLSP"."""
 
@@ -15,17 +17,22 @@ SCHEMA_VERSION = 2
 
 DATABASE = "index.sqlite"
 
+PATIENCE = 30.0
+"""Seconds that a statement waits for another process that writes."""
+
 _SCHEMA = """
+-- Every `sum` is a checksum of the rest of the row that matters to an answer: see `server.index.sums`.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, digest BLOB NOT NULL,
-    language TEXT NOT NULL, skipped TEXT NOT NULL, problem TEXT NOT NULL, path_key BLOB NOT NULL);
+    language TEXT NOT NULL, skipped TEXT NOT NULL, problem TEXT NOT NULL, path_key BLOB NOT NULL,
+    sum INTEGER NOT NULL);
 CREATE INDEX files_problem ON files (path) WHERE problem != '';
 CREATE TABLE units (
     id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, key BLOB NOT NULL,
     name TEXT NOT NULL, container TEXT NOT NULL, kind TEXT NOT NULL, start_line INTEGER NOT NULL,
     end_line INTEGER NOT NULL, name_line INTEGER NOT NULL, name_start INTEGER NOT NULL, name_end INTEGER NOT NULL,
-    head TEXT NOT NULL, signature TEXT NOT NULL, preview TEXT NOT NULL);
+    head TEXT NOT NULL, preview TEXT NOT NULL, words_sum INTEGER NOT NULL, sum INTEGER NOT NULL);
 CREATE INDEX units_file ON units (file);
 CREATE INDEX units_key ON units (key);
 CREATE INDEX units_name ON units (name COLLATE NOCASE);
@@ -33,7 +40,7 @@ CREATE VIRTUAL TABLE words USING fts5 (name, container, doc, path, body, tokeniz
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 CREATE TABLE embeddings (
     id INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, key BLOB NOT NULL, vectors BLOB NOT NULL,
-    UNIQUE (model, key));
+    sum INTEGER NOT NULL, UNIQUE (model, key));
 """
 
 
@@ -66,14 +73,20 @@ def connect(path: Path) -> tuple[sqlite3.Connection, str | None]:
 
 def connect_in_memory() -> sqlite3.Connection:
     """A database of the same form that nobody else sees and that ends with its connection."""
-    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    db = _connect(":memory:")
     _create(db)
+    return db
+
+
+def _connect(database: Path | str, uri: bool = False) -> sqlite3.Connection:
+    db = sqlite3.connect(database, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
+    db.create_function("sound", 2, sound, deterministic=True)
     return db
 
 
 def _connect_for_writing(path: Path) -> sqlite3.Connection:
     _make_file(path)
-    db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    db = _connect(path)
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
@@ -105,7 +118,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
 
 
 def _connect_by(uri: str, path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    db = _connect(uri, uri=True)
     try:
         db.execute("PRAGMA query_only = 1")
         _check_version(db, path)

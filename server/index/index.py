@@ -65,6 +65,9 @@ class Index:
         """By what they are about: a file's path, or a part of the index."""
         self._complete = False
         """Whether all of the tree was taken up since the database was opened, so that changes can follow it."""
+        self._verified = False
+        """Whether all that is stored was looked at, which takes seconds and so is done once, where others wait for
+        nothing; what an answer takes is looked at each time."""
         self._left = 0
         """Files that the running update has still to take up."""
         self._unswept = 0
@@ -297,6 +300,9 @@ class Index:
             self.vectors.compact((lambda: self._attend(run)) if run.urgent else None)
         except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
             self._note("vectors", f"{self.folder}: the vectors stay in memory ({error})")
+        if run.urgent and not self._verified:
+            self.store.verify(lambda: self._attend(run))
+            self._verified = True
         if run.embedded >= BATCH_UNITS:
             give_back()
 

@@ -167,7 +167,6 @@ def _row(unit: Unit, head: str, key: bytes, path_stems: str) -> UnitRow:
         unit.end_line,
         unit.selection,
         head,
-        unit.signature,
         unit.signature or _first_line(unit.text),
         (
             indexed(unit.name),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .database import DATABASE, DamagedStore, StoreError, connect, connect_in_memory
+from .sums import sum_of
 
 DISTRUSTED = "index.distrusted"
 """A file of this name beside the database says that somebody read nonsense in it: the next who writes begins anew."""
@@ -27,6 +29,13 @@ _REFUSALS = ("locked", "busy", "readonly", "read-only", "full", "disk I/O", "una
 
 _TOTALS = "totals"
 """The key under which the numbers of files and units are remembered."""
+
+_STORED = (
+    "SELECT u.id, u.file, u.key, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line, u.name_start,"
+    " u.name_end, u.head, u.preview, u.words_sum, u.sum, w.name, w.container, w.doc, w.path, w.body,"
+    " f.path, f.digest, f.language, f.sum, f.stamp"
+    " FROM units u CROSS JOIN files f ON f.id = u.file CROSS JOIN words w ON w.rowid = u.id"
+)
 
 _CHUNK = 500
 """Values of one IN list; SQLite's limit of variables was 999 for long."""
@@ -59,6 +68,11 @@ class FileState:
     path_key: bytes
     """The key of the path's own embedding."""
 
+    @property
+    def sum(self) -> int:
+        """The checksum of what an answer takes from a file's row."""
+        return sum_of(self.path, self.digest, self.language)
+
 
 @dataclass(frozen=True, slots=True)
 class UnitRow:
@@ -74,13 +88,17 @@ class UnitRow:
     selection: tuple[int, int, int]
     head: str
     """The line of the name, up to the name's end, if it holds more than ASCII: for who counts columns differently."""
-    signature: str
     preview: str
     words: tuple[str, str, str, str, str]
     """Stems of name, container, doc, path and body."""
 
+    @property
+    def words_sum(self) -> int:
+        """The checksum of the words."""
+        return sum_of(*self.words)
+
     def columns(self) -> tuple[Any, ...]:
-        """The values of table `units` from `key` on, in its order."""
+        """The values of table `units` from `key` to `words_sum`, in its order."""
         return (
             self.key,
             self.name,
@@ -90,9 +108,23 @@ class UnitRow:
             self.end_line,
             *self.selection,
             self.head,
-            self.signature,
             self.preview,
+            self.words_sum,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUnit:
+    """A unit, its words and its file, as they were stored."""
+
+    id: int
+    columns: tuple[Any, ...]
+    """See `UnitRow.columns`."""
+    words: tuple[str, ...]
+    path: str
+    digest: bytes
+    language: str
+    stamp: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,20 +322,34 @@ class Store:
         """
         self._counts_changed = True
         [(file,)] = self._db.execute(
-            "INSERT INTO files (stamp, digest, language, skipped, problem, path_key, path) VALUES (?,?,?,?,?,?,?)"
-            " ON CONFLICT (path) DO UPDATE SET stamp = excluded.stamp, digest = excluded.digest,"
-            " language = excluded.language, skipped = excluded.skipped, problem = excluded.problem RETURNING id",
-            (state.stamp, state.digest, state.language, state.skipped, state.problem, state.path_key, state.path),
+            "INSERT INTO files (stamp, digest, language, skipped, problem, path_key, sum, path)"
+            " VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (path) DO UPDATE SET stamp = excluded.stamp,"
+            " digest = excluded.digest, language = excluded.language, skipped = excluded.skipped,"
+            " problem = excluded.problem, sum = excluded.sum RETURNING id",
+            (
+                state.stamp,
+                state.digest,
+                state.language,
+                state.skipped,
+                state.problem,
+                state.path_key,
+                state.sum,
+                state.path,
+            ),
         ).fetchall()
-        kept: dict[bytes, list[int]] = {}
-        for unit, key in self._db.execute("SELECT id, key FROM units WHERE file = ? ORDER BY id DESC", (file,)):
-            kept.setdefault(key, []).append(unit)
+        kept: dict[tuple[bytes, int], list[int]] = {}
+        for unit, *text in self._db.execute(
+            "SELECT id, key, words_sum FROM units WHERE file = ? ORDER BY id DESC", (file,)
+        ):
+            kept.setdefault((text[0], text[1]), []).append(unit)
         for row in units:
-            if same := kept.get(row.key):
+            if same := kept.get((row.key, row.words_sum)):
+                columns = row.columns()
                 self._db.execute(
                     "UPDATE units SET key = ?, name = ?, container = ?, kind = ?, start_line = ?, end_line = ?,"
-                    " name_line = ?, name_start = ?, name_end = ?, head = ?, signature = ?, preview = ? WHERE id = ?",
-                    (*row.columns(), same.pop()),
+                    " name_line = ?, name_start = ?, name_end = ?, head = ?, preview = ?, words_sum = ?, sum = ?"
+                    " WHERE id = ?",
+                    (*columns, sum_of(file, *columns), same.pop()),
                 )
             else:
                 self._insert(file, row)
@@ -312,15 +358,53 @@ class Store:
         self._db.executemany("DELETE FROM units WHERE id = ?", gone)
 
     def _insert(self, file: int, row: UnitRow) -> None:
+        columns = row.columns()
         cursor = self._db.execute(
             "INSERT INTO units (file, key, name, container, kind, start_line, end_line, name_line, name_start,"
-            " name_end, head, signature, preview) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (file, *row.columns()),
+            " name_end, head, preview, words_sum, sum) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (file, *columns, sum_of(file, *columns)),
         )
         self._db.execute(
             "INSERT INTO words (rowid, name, container, doc, path, body) VALUES (?,?,?,?,?,?)",
             (cursor.lastrowid, *row.words),
         )
+
+    def stored_units(self, units: Iterable[int]) -> list[StoredUnit]:
+        """Those of `units` that are there. Raises DamagedStore for what is not as it was stored."""
+        return [self._checked(row) for row in self.rows_in(f"{_STORED} WHERE u.id IN (?)", units)]
+
+    def _checked(self, row: tuple[Any, ...]) -> StoredUnit:
+        unit, file = row[:2]
+        columns, (unit_sum, *words), (path, digest, language, file_sum, stamp) = row[2:14], row[14:20], row[20:]
+        sums = (sum_of(*words), sum_of(file, *columns), sum_of(path, digest, language))
+        if sums != (columns[-1], unit_sum, file_sum):
+            raise self.damaged(f"unit {unit} is not as it was stored")
+        return StoredUnit(unit, columns, tuple(words), path, digest, language, stamp)
+
+    def verify(self, between: Callable[[], None]) -> None:
+        """Look at everything, a bit that flipped included; `between` is called every now and then.
+
+        Takes about 40 µs for a unit. Raises DamagedStore.
+        """
+        for (verdict,) in self.rows("PRAGMA integrity_check(1)"):
+            if verdict != "ok":
+                raise self.damaged(verdict)
+        between()
+        for first in range(1, self._highest("units") + 1, _CHUNK):
+            for row in self.rows(f"{_STORED} WHERE u.id BETWEEN ? AND ?", (first, first + _CHUNK - 1)):
+                self._checked(row)
+            between()
+        for first in range(1, self._highest("embeddings") + 1, 10 * _CHUNK):
+            unsound = "SELECT id FROM embeddings WHERE id BETWEEN ? AND ? AND sound(vectors, sum) IS NULL"
+            if self.rows(unsound, (first, first + 10 * _CHUNK - 1)):
+                raise self.damaged("an embedding is not as it was stored")
+            between()
+        with self.transaction():
+            self._db.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
+
+    def _highest(self, table: str) -> int:
+        [(highest,)] = self.rows(f"SELECT coalesce(max(id), 0) FROM {table}")
+        return int(highest)
 
     # -- embeddings
 
@@ -332,9 +416,10 @@ class Store:
 
     def put_embedding(self, model: str, key: bytes, vectors: npt.NDArray[np.float32]) -> None:
         """Remember a text's vectors [parts, dim], as float16. Inside of `transaction`."""
+        data = vectors.astype(np.float16).tobytes()
         self._db.execute(
-            "INSERT OR REPLACE INTO embeddings (model, key, vectors) VALUES (?, ?, ?)",
-            (model, key, vectors.astype(np.float16).tobytes()),
+            "INSERT OR REPLACE INTO embeddings (model, key, vectors, sum) VALUES (?, ?, ?, ?)",
+            (model, key, data, zlib.crc32(data)),
         )
 
     def drop_embeddings(self, spare: int) -> int:

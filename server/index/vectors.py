@@ -49,7 +49,7 @@ _CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
 """HNSW: links a node, candidates looked at while adding and while searching."""
 
 _SELECT = (
-    "SELECT u.id, e.vectors, p.vectors FROM units u CROSS JOIN files f ON f.id = u.file"
+    "SELECT u.id, sound(e.vectors, e.sum), sound(p.vectors, p.sum) FROM units u CROSS JOIN files f ON f.id = u.file"
     " CROSS JOIN embeddings e ON e.model = ?1 AND e.key = u.key"
     " CROSS JOIN embeddings p ON p.model = ?1 AND p.key = f.path_key"
 )
@@ -323,7 +323,7 @@ def unpack(store: Store, code: Sequence[bytes], paths: Sequence[bytes], dim: int
     """
     width = 2 * dim
     if any(not isinstance(blob, bytes) or not blob or len(blob) % width for blob in chain(code, paths)):
-        raise store.damaged("a vector of a wrong length")
+        raise store.damaged("a vector is not as it was stored")
     parts = np.frombuffer(b"".join(code), np.float16).reshape(-1, dim).astype(np.float32)
     places = np.frombuffer(b"".join(blob[:width] for blob in paths), np.float16).reshape(-1, dim).astype(np.float32)
     if not (np.isfinite(parts).all() and np.isfinite(places).all()):
@@ -334,7 +334,8 @@ def unpack(store: Store, code: Sequence[bytes], paths: Sequence[bytes], dim: int
 
 def _matrix(store: Store, rows: list[tuple[Any, ...]], dim: int) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Rows of _SELECT as (unit id of each part [n], combined vectors [n, dim])."""
-    code, path, counts = unpack(store, [row[1][: MAX_PARTS * 2 * dim] for row in rows], [row[2] for row in rows], dim)
+    parts = [(row[1] or b"")[: MAX_PARTS * 2 * dim] for row in rows]
+    code, path, counts = unpack(store, parts, [row[2] for row in rows], dim)
     return np.repeat(np.array([row[0] for row in rows], np.int64), counts), combine(code, path)
 
 

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..embed.bundle import Bundle
-from ..index.store import Store
+from ..index.store import Store, StoredUnit
 from ..index.vectors import VectorIndex, combine, unpack
 from ..index.words import query_stems
 
@@ -191,22 +191,17 @@ def _load(
 ) -> list[Candidate]:
     chosen = list(units)
     cosines = {} if vector is None else _cosines(index, chosen, vector)
-    rows = index.store.rows_in(
-        "SELECT u.id, f.path, f.language, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line,"
-        " u.name_start, u.name_end, u.head, u.preview, u.key, f.stamp, f.digest,"
-        " w.name, w.container, w.doc, w.path, w.body"
-        " FROM units u CROSS JOIN files f ON f.id = u.file CROSS JOIN words w ON w.rowid = u.id WHERE u.id IN (?)",
-        chosen,
-    )
-    return [_candidate(row, cosines.get(row[0], _FAR), lexical.get(row[0], 0.0)) for row in rows]
+    found = index.store.stored_units(chosen)
+    return [_candidate(each, cosines.get(each.id, _FAR), lexical.get(each.id, 0.0)) for each in found]
 
 
-def _candidate(row: tuple[Any, ...], cosines: tuple[float, float, float], lexical: float) -> Candidate:
-    unit, path, language, name, container, kind, start_line, end_line, *rest = row
-    line, first, last, head, preview, key, stamp, digest, *words = rest
+def _candidate(stored: StoredUnit, cosines: tuple[float, float, float], lexical: float) -> Candidate:
+    key, name, container, kind, start_line, end_line, line, first, last, head, preview, _ = stored.columns
+    words = stored.words
     return Candidate(
-        unit, path, language, name, container, kind, start_line, end_line, (line, first, last), head, preview, key,
-        (words[0], words[1], words[2], words[3], words[4]), *cosines, lexical, stamp, digest,
+        stored.id, stored.path, stored.language, name, container, kind, start_line, end_line, (line, first, last),
+        head, preview, key, (words[0], words[1], words[2], words[3], words[4]), *cosines, lexical,
+        stored.stamp, stored.digest,
     )  # fmt: skip
 
 
@@ -217,7 +212,7 @@ def _cosines(index: Searchable, units: Iterable[int], vector: Vectors) -> dict[i
     """Unit -> cosine with its code, with its path, with both combined; of the part that is best combined."""
     dim = len(vector)
     rows = index.store.rows_in(
-        "SELECT u.id, e.vectors, p.vectors FROM units u CROSS JOIN files f ON f.id = u.file"
+        "SELECT u.id, sound(e.vectors, e.sum), sound(p.vectors, p.sum) FROM units u CROSS JOIN files f ON f.id = u.file"
         " CROSS JOIN embeddings e ON e.model = ? AND e.key = u.key"
         " CROSS JOIN embeddings p ON p.model = e.model AND p.key = f.path_key WHERE u.id IN (?)",
         units,

@@ -48,12 +48,12 @@ LEAST_COMMON = 0.9
 """Share of hits that two searches which are not exact have in common, over all questions."""
 
 _COLUMNS = (
-    "path digest language skipped key name container kind start_line end_line name_line name_start name_end signature"
+    "path digest language skipped key name container kind start_line end_line name_line name_start name_end"
     " preview words.name words.container words.doc words.path words.body"
 ).split()
 _CONTENT = (
     "SELECT f.path, f.digest, f.language, f.skipped, u.key, u.name, u.container, u.kind, u.start_line, u.end_line,"
-    " u.name_line, u.name_start, u.name_end, u.signature, u.preview, w.name, w.container, w.doc, w.path, w.body,"
+    " u.name_line, u.name_start, u.name_end, u.preview, w.name, w.container, w.doc, w.path, w.body,"
     " e.vectors, p.vectors FROM files f LEFT JOIN units u ON u.file = f.id LEFT JOIN words w ON w.rowid = u.id"
     " LEFT JOIN embeddings e ON e.key = u.key LEFT JOIN embeddings p ON u.id IS NOT NULL AND p.key = f.path_key"
 )

@@ -16,7 +16,7 @@ def content(index: Index) -> list[tuple[Any, ...]]:
     """Every unit with its place, its full text and its vectors, in the order of the files; ids left out."""
     return index.store.rows(
         "SELECT f.path, f.digest, f.language, f.skipped, u.key, u.name, u.container, u.kind, u.start_line,"
-        " u.end_line, u.name_line, u.name_start, u.name_end, u.signature, u.preview,"
+        " u.end_line, u.name_line, u.name_start, u.name_end, u.preview,"
         " w.name, w.container, w.doc, w.path, w.body, e.vectors, p.vectors"
         " FROM files f LEFT JOIN units u ON u.file = f.id LEFT JOIN words w ON w.rowid = u.id"
         " LEFT JOIN embeddings e ON e.model = ?1 AND e.key = u.key"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,30 @@ def spoil_a_name(index: Index) -> None:
     execute(index, "UPDATE files SET path = CAST(x'ff' AS TEXT) || id")
 
 
+def flip(index: Index, table: str, column: str, value: str, name: str) -> None:
+    """One value of what belongs to a function becomes another that makes as much sense."""
+    of_unit = {
+        "units": "id IN (SELECT id FROM units WHERE name = ?)",
+        "words_content": "id IN (SELECT id FROM units WHERE name = ?)",
+        "files": "id IN (SELECT file FROM units WHERE name = ?)",
+        "embeddings": "key IN (SELECT key FROM units WHERE name = ?)",
+    }
+    execute(index, f"UPDATE {table} SET {column} = {value} WHERE {of_unit[table]}", name)
+
+
+FLIPS = [
+    ("units", "name", "'f3_3'"),
+    ("units", "start_line", "start_line + 4"),
+    ("units", "name_end", "name_end - 1"),
+    ("units", "preview", "replace(preview, 'def', 'dex')"),
+    ("units", "file", "file + 1"),
+    ("words_content", "c4", "c4 || ' more'"),
+    ("files", "path", "'n3.py'"),
+    ("files", "language", "'lua'"),
+    ("embeddings", "vectors", "CAST(substr(vectors, 3) || x'0000' AS BLOB)"),
+]
 DAMAGES = [overwrite, drop_table, shorten_a_vector, empty_the_vectors, spoil_a_vector, lose_the_units, spoil_a_name]
+DAMAGES += [partial(flip, table=table, column=column, value=value, name="f3_2") for table, column, value in FLIPS]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -90,6 +114,25 @@ def test_damage_is_one_error_and_heals(index: Index, open_index: Open, damage: C
     assert any("built anew" in problem for problem in writer.status().problems)
     assert content(writer) == sound
     assert not (writer.folder / DISTRUSTED).exists()
+
+
+@pytest.mark.parametrize(("table", "column", "value"), FLIPS)
+def test_a_server_finds_what_flipped_before_anybody_asks_for_it(
+    index: Index, open_index: Open, table: str, column: str, value: str
+) -> None:
+    sound = content(index)
+    flip(index, table, column, value, "f7_1")
+    server = open_index()
+    server.update(urgent=tuple)
+    if (table, column) != ("files", "path"):  # which is a file that came and one that went
+        assert any("not as it was stored" in problem for problem in server.status().problems)
+    assert content(server) == sound
+
+
+def test_a_sound_index_is_verified_in_silence(index: Index, open_index: Open) -> None:
+    server = open_index()
+    assert server.update(urgent=tuple).embedded == 0
+    assert server.status().problems == ()
 
 
 def test_a_nonsensical_count_is_damage(index: Index, open_index: Open) -> None:
