@@ -74,9 +74,8 @@ class Folder:
     def reading(self) -> Iterator[Searcher]:
         """A searcher, valid inside of the block. Raises ModelError, StoreError or OSError."""
         self._let_go()
-        with self._lock:
-            reader = self._reader = self._reader or _Reader(self._searcher())
-            reader.users += 1
+        reader = self._taken() or self._taken(_Reader(self._searcher()))
+        assert reader
         try:
             yield reader.searcher
         finally:
@@ -85,6 +84,17 @@ class Folder:
                 if not reader.users and (self.retired or reader is not self._reader):
                     reader.searcher.close()
                     self._reader = None if reader is self._reader else self._reader
+
+    def _taken(self, new: _Reader | None = None) -> _Reader | None:
+        """The reader for one more search: the one that is there, else `new`. (One is opened outside of the lock, which
+        the event loop takes as well: a damaged or busy disk may keep it for long.)"""
+        with self._lock:
+            reader = self._reader = self._reader or new
+            if reader:
+                reader.users += 1
+        if new and reader is not new:  # another search was faster
+            new.searcher.close()
+        return reader
 
     def _let_go(self) -> None:
         """See whether another process built the index anew, or the cache was emptied."""
