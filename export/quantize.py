@@ -2,9 +2,10 @@
 
 **int8** is built so that neither padding nor the other rows of a batch change a vector. onnxruntime's own dynamic
 quantisation (and so optimum's ORTQuantizer, which calls it) takes one scale for a whole batch of activations. Here
-each token has its own: the largest of its numbers decides, and what stands beside it does not matter. One outlier
-token then costs the others no precision either, so that even the layers that suffer most from it (`down_proj`) can be
-quantised. Weights have a scale for each output channel, the embedding table one for each row.
+each token has its own: what stands beside it does not matter, and one outlier token costs the others no precision. That
+alone would not do: in 24 layers the last bit of a sum, which the shape of a batch decides, grows into other roundings
+everywhere. So an activation is two numbers of 8 bits, steps of its token's scale and parts of a step, and the layer is
+multiplied with both at once. Weights have a scale for each output channel, the embedding table one for each row.
 
 **int4** has a scale for each BLOCK weights and leaves activations alone (onnxruntime's MatMulNBits).
 """
@@ -24,8 +25,10 @@ from onnx.external_data_helper import load_external_data_for_tensor
 BLOCK = 32
 """Weights that share a scale in int4."""
 LEVELS = 63
-"""Activations are whole numbers in -LEVELS..LEVELS: processors without VNNI add pairs of products in 16 bits, which the
+"""Activations are whole steps in -LEVELS..LEVELS: processors without VNNI add pairs of products in 16 bits, which the
 full 127 would overflow without a word."""
+PARTS = 2 * LEVELS
+"""Of a step; what rounding leaves is at most half a step, so these are in -LEVELS..LEVELS too."""
 ZERO = 64
 """What stands for 0: the fast kernels want activations unsigned."""
 WEIGHT_LEVELS = 127
@@ -95,7 +98,9 @@ class _Int8:
 
     def rewrite(self) -> None:
         nodes = list(self._graph.node)
-        self._constant("int8_levels", np.float32(1 / LEVELS))
+        self._constant("int8_step", np.float32(1 / LEVELS))
+        self._constant("int8_parts", np.float32(PARTS))
+        self._constant("int8_part", np.float32(1 / PARTS))
         self._constant("int8_floor", np.float32(_TINY))
         self._constant("int8_zero", np.float32(ZERO))
         self._constant("int8_zero_point", np.uint8(ZERO))
@@ -124,19 +129,29 @@ class _Int8:
             yield from self._quantise(x)
         self._store(w, axis=0)
         yield helper.make_node("MatMulInteger", [f"{x}_int8", f"{w}_int8", "int8_zero_point"], [f"{out}_int32"])
-        yield helper.make_node("Cast", [f"{out}_int32"], [f"{out}_whole"], to=TensorProto.FLOAT)
-        yield helper.make_node("Mul", [f"{out}_whole", f"{w}_scale"], [f"{out}_channels"])
+        yield helper.make_node("Cast", [f"{out}_int32"], [f"{out}_both"], to=TensorProto.FLOAT)
+        yield helper.make_node("Split", [f"{out}_both"], [f"{out}_steps", f"{out}_parts"], axis=0, num_outputs=2)
+        yield helper.make_node("Mul", [f"{out}_parts", "int8_part"], [f"{out}_rest"])
+        yield helper.make_node("Add", [f"{out}_steps", f"{out}_rest"], [f"{out}_sum"])
+        yield helper.make_node("Mul", [f"{out}_sum", f"{w}_scale"], [f"{out}_channels"])
         yield helper.make_node("Mul", [f"{out}_channels", f"{x}_scale"], [out])
 
     def _quantise(self, x: str) -> Iterator[onnx.NodeProto]:
-        """Activations [batch, tokens, width] -> uint8 of the same shape, and scales [batch, tokens, 1]."""
+        """Activations [batch, …, width] -> uint8 [2 * batch, …, width], and scales [batch, …, 1].
+
+        The first half is the activations in steps of the scale, the second what that leaves, in parts of a step.
+        """
         yield helper.make_node("Abs", [x], [f"{x}_abs"])
         yield helper.make_node("ReduceMax", [f"{x}_abs", "int8_last_axis"], [f"{x}_max"], keepdims=1)
-        yield helper.make_node("Mul", [f"{x}_max", "int8_levels"], [f"{x}_step"])
+        yield helper.make_node("Mul", [f"{x}_max", "int8_step"], [f"{x}_step"])
         yield helper.make_node("Max", [f"{x}_step", "int8_floor"], [f"{x}_scale"])
-        yield helper.make_node("Div", [x, f"{x}_scale"], [f"{x}_steps"])
-        yield helper.make_node("Round", [f"{x}_steps"], [f"{x}_whole"])
-        yield helper.make_node("Add", [f"{x}_whole", "int8_zero"], [f"{x}_shifted"])
+        yield helper.make_node("Div", [x, f"{x}_scale"], [f"{x}_in_steps"])
+        yield helper.make_node("Round", [f"{x}_in_steps"], [f"{x}_steps"])
+        yield helper.make_node("Sub", [f"{x}_in_steps", f"{x}_steps"], [f"{x}_rest"])
+        yield helper.make_node("Mul", [f"{x}_rest", "int8_parts"], [f"{x}_in_parts"])
+        yield helper.make_node("Round", [f"{x}_in_parts"], [f"{x}_parts"])
+        yield helper.make_node("Concat", [f"{x}_steps", f"{x}_parts"], [f"{x}_both"], axis=0)
+        yield helper.make_node("Add", [f"{x}_both", "int8_zero"], [f"{x}_shifted"])
         yield helper.make_node("Cast", [f"{x}_shifted"], [f"{x}_int8"], to=TensorProto.UINT8)
 
     def _gather(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:

@@ -21,7 +21,6 @@ Vectors = npt.NDArray[np.float32]
 Say = Callable[[str], None]
 
 PCA, DISTIL = "pca", "distil"
-METHODS = (PCA, DISTIL)
 HELD_OUT = 0.2
 """The share of the calibration texts that the figures are measured on, and nothing is fitted to."""
 STEPS = 400

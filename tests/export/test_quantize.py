@@ -22,6 +22,8 @@ from export.graph import OUTPUT, write_graph  # noqa: E402
 
 from .tiny_checkpoint import VOCABULARY, write_checkpoint  # noqa: E402
 
+COMPANY = 3e-4
+"""The last bit of a sum, which a batch's shape decides, may round one activation to the next part of a step."""
 Floats = npt.NDArray[np.float32]
 
 
@@ -88,8 +90,15 @@ def test_int8_is_whole_numbers_with_a_scale_for_each_token_and_channel(tmp_path:
     x = random.standard_normal((7, 24)).astype(np.float32)
     x_scale = np.abs(x).max(axis=1, keepdims=True) / quantize.LEVELS
     w_scale = np.abs(weight).max(axis=0) / 127
-    expected = (np.rint(x / x_scale) @ np.rint(weight / w_scale)) * x_scale * w_scale
-    np.testing.assert_allclose(apply(layer(tmp_path / "a", weight), x), expected, rtol=1e-4, atol=1e-5)
+    fine = np.rint(x / x_scale * quantize.PARTS) / quantize.PARTS
+    expected = (fine @ np.rint(weight / w_scale)) * x_scale * w_scale
+    np.testing.assert_allclose(apply(layer(tmp_path / "a", weight), x), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_activations_lose_next_to_nothing(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((7, 24)).astype(np.float32)
+    found = apply(layer(tmp_path / "a", np.eye(24, dtype=np.float32)), x)
+    assert np.abs(found - x).max() <= np.abs(x).max() / (quantize.LEVELS * quantize.PARTS)
 
 
 def test_one_loud_token_costs_the_others_nothing(tmp_path: Path) -> None:
@@ -119,7 +128,7 @@ def test_neither_padding_nor_company_changes_an_int8_vector(int8: Path, optimise
     rows = texts(3, 3, 8, 21, 21, 50)
     together = run(int8, rows, optimised)
     for row, vector in zip(rows, together, strict=True):
-        np.testing.assert_allclose(run(int8, [row], optimised)[0], vector, atol=1e-5)
+        np.testing.assert_allclose(run(int8, [row], optimised)[0], vector, atol=COMPANY)
 
 
 def test_every_layer_and_the_table_are_int8(traced: Path, int8: Path) -> None:
