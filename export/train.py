@@ -11,12 +11,13 @@ Several processes: accelerate launch --multi_gpu --num_processes N -m export.tra
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from .command import told
 from .data import Batches, Example, held_out, read_data, without
@@ -225,5 +226,14 @@ def _number(text: str) -> float:
     return value
 
 
+def _end(status: int) -> NoReturn:
+    """One of several processes ends at once: torch's threads were seen to abort it while the interpreter ends."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _end(main())

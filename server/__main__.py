@@ -24,6 +24,7 @@ from .terminal import (
     ProgressBar,
     as_json,
     as_text,
+    close_complaints,
     close_output,
     complain,
     hold_standard_streams,
@@ -68,6 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _explain(error)
     finally:
         interrupt.forget()
+        close_complaints()
 
 
 def _explain(error: Exception) -> int:

@@ -69,6 +69,16 @@ def complain(message: str, status: int) -> int:
     return status
 
 
+def close_complaints() -> None:
+    """What cannot be told is not tried again by the interpreter's end, which would have a status of its own."""
+    try:
+        if sys.stderr:
+            sys.stderr.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 class ProgressBar:
     """Progress on stderr while it is a terminal; gone when it is done."""
 

@@ -24,7 +24,7 @@ local ok, failure = pcall(function()
   end
 
   out.reindex = ask("meaning/reindex", vim.empty_dict())
-  out.search = ask("meaning/search", { query = "percent-encode a string so that it may stand in a url" })
+  out.search = ask("meaning/search", { query = "escape characters in a url" })
   out.symbols = ask("workspace/symbol", { query = "parse cookies of a request" })
   out.similar = ask("meaning/similar", vim.lsp.util.make_position_params(0, client.offset_encoding))
   out.wrong = ask("meaning/search", { limit = 3 })

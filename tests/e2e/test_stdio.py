@@ -22,7 +22,7 @@ async def test_questions_find_code(workspace: Path, tmp_path: Path) -> None:
         await client.open(workspace)
         [report] = (await client.ask("meaning/reindex")).folders
         assert (report.pending, report.files > 10, report.units > 200) == (0, True, True)
-        assert "parse.py:quote" in await client.places("percent-encode a string so that it may stand in a url")
+        assert "parse.py:quote" in await client.places("escape characters in a url")
         assert "robotparser.py:can_fetch" in await client.places("may this user agent fetch the page?")
         assert "decoder.py:raw_decode" in await client.places("raw_decode")
         assert all(place.startswith("cookies.py") for place in await client.places("cookie path:http/cookies.py"))
@@ -49,7 +49,7 @@ async def test_a_second_start_embeds_nothing_and_answers_at_once(workspace: Path
         await client.ask("meaning/reindex")
     async with editor(tmp_path / "cache") as client:
         await client.open(workspace)
-        assert "parse.py:quote" in await client.places("percent-encode a string so that it may stand in a url")
+        assert "parse.py:quote" in await client.places("escape characters in a url")
         [report] = (await client.ask("meaning/reindex")).folders
         assert (report.embedded, report.pending) == (0, 0)
 
@@ -66,7 +66,7 @@ async def test_a_server_that_is_killed_while_it_indexes_loses_nothing(workspace:
         await client.open(workspace)
         [report] = (await client.ask("meaning/reindex")).folders
         assert report.pending == 0
-        assert "parse.py:quote" in await client.places("percent-encode a string so that it may stand in a url")
+        assert "parse.py:quote" in await client.places("escape characters in a url")
 
 
 @story

@@ -44,7 +44,7 @@ async def test_clients_come_and_go(port: int, workspace: Path) -> None:
     second = await connected(port, workspace)
     for client in (first, second):
         await client.ask("meaning/reindex")
-        assert "parse.py:quote" in await client.places("percent-encode a string so that it may stand in a url")
+        assert "parse.py:quote" in await client.places("escape characters in a url")
     await first.close()
     assert await second.places("urlopen")
     await second.close()
