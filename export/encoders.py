@@ -24,6 +24,8 @@ BATCH_TOKENS = 4_096
 QUERY_TOKENS = 256
 """A query's most tokens: nobody asks for longer, and a batch is as long as its longest."""
 TOKENIZE_AT_ONCE = 4_000
+_ERRORS_ONLY = 3
+"""A severity of onnxruntime's log."""
 
 Tell = Callable[[int, int], None]
 """Is told how many texts are embedded, and of how many."""
@@ -152,10 +154,11 @@ class BundleEncoder:
         self._tokenizer.no_truncation()
         there = onnxruntime.get_available_providers()
         providers = [name for name in ("CUDAExecutionProvider", "CPUExecutionProvider") if name in there]
-        self._query, self._code = (
-            onnxruntime.InferenceSession(str(path), providers=providers)
-            for path in (self._bundle.query_encoder, self._bundle.code_encoder)
-        )
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _ERRORS_ONLY
+        paths = {self._bundle.query_encoder, self._bundle.code_encoder}  # One, as a rule: its weights are read once.
+        sessions = {path: onnxruntime.InferenceSession(str(path), options, providers=providers) for path in paths}
+        self._query, self._code = (sessions[path] for path in (self._bundle.query_encoder, self._bundle.code_encoder))
 
     @property
     def name(self) -> str:

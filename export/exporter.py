@@ -41,7 +41,7 @@ CALIBRATION_TOKENS = 256
 """Longer functions are cut for calibrating and measuring: that takes minutes, and the beginning says enough."""
 BYTES_PER_WEIGHT = {"none": 4.1, "fp16": 2.1, "int8": 1.1, "int4": 0.8}
 """Of the bundle."""
-MEMORY_PER_WEIGHT = {"none": 9, "fp16": 9, "int8": 9, "int4": 14}
+MEMORY_PER_WEIGHT = {"none": 13, "fp16": 13, "int8": 9, "int4": 14}
 """Peak, in bytes, as measured with some room."""
 BASE_BYTES = 5e8
 """What Python and its libraries take."""
