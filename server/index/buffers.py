@@ -21,6 +21,7 @@ from ..workspace.read import read_regular
 from .index import Index
 from .prepare import Embeddable, digest_of
 from .store import Store
+from .sums import sound
 from .vectors import VectorIndex, Vectors
 from .workers import Workers
 
@@ -162,12 +163,12 @@ class Buffers:
         for key in self.store.embedded(self.bundle.id, wanted):
             del wanted[key]
         rows = self._index.store.rows_in(
-            "SELECT key, sound(vectors, sum) FROM embeddings WHERE model = ? AND key IN (?)", wanted, [self.bundle.id]
+            "SELECT key, vectors, sum FROM embeddings WHERE model = ? AND key IN (?)", wanted, [self.bundle.id]
         )
         found = {
             key: np.frombuffer(blob, np.float16).reshape(-1, self.bundle.dim).astype(np.float32)
-            for key, blob in rows
-            if blob
+            for key, *stored in rows
+            if (blob := sound(*stored))
         }
         unknown = [text for key, text in wanted.items() if key not in found]
         new = self._index.embedder.embed_code([(text.text, text.breaks) for text in unknown])

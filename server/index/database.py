@@ -7,8 +7,6 @@ import os
 import sqlite3
 from pathlib import Path
 
-from .sums import sound
-
 APPLICATION_ID = 0x4D4C5350
 """Stands in the database's header (SQLite's `application_id`): "MLSP"."""
 
@@ -79,9 +77,7 @@ def connect_in_memory() -> sqlite3.Connection:
 
 
 def _connect(database: Path | str, uri: bool = False) -> sqlite3.Connection:
-    db = sqlite3.connect(database, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
-    db.create_function("sound", 2, sound, deterministic=True)
-    return db
+    return sqlite3.connect(database, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
 
 
 def _connect_for_writing(path: Path) -> sqlite3.Connection:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from .low_priority import low_priority_thread
 from .store import Store
+from .sums import sound
 
 Vectors = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
@@ -49,7 +50,7 @@ _CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
 """HNSW: links a node, candidates looked at while adding and while searching."""
 
 _SELECT = (
-    "SELECT u.id, sound(e.vectors, e.sum), sound(p.vectors, p.sum) FROM units u CROSS JOIN files f ON f.id = u.file"
+    "SELECT u.id, e.vectors, e.sum, p.vectors, p.sum FROM units u CROSS JOIN files f ON f.id = u.file"
     " CROSS JOIN embeddings e ON e.model = ?1 AND e.key = u.key"
     " CROSS JOIN embeddings p ON p.model = ?1 AND p.key = f.path_key"
 )
@@ -234,10 +235,10 @@ class VectorIndex:
         self._graph, self._keys, self._main = None, np.empty(0, np.int64), main
         self._tail = _Tail(self._dim)
         try:
-            sound = _checksum(path) == main.checksum
+            intact = _checksum(path) == main.checksum
         except OSError:
-            sound = False
-        if sound:
+            intact = False
+        if intact:
             graph = self._new_graph()
             graph.view(str(path))
             self._graph, self._high, self.problem = graph, main.high, None
@@ -322,7 +323,7 @@ def unpack(store: Store, code: Sequence[bytes], paths: Sequence[bytes], dim: int
     Both [parts of all, dim], a path's vector repeated for each part. Raises DamagedStore for what no model gave.
     """
     width = 2 * dim
-    if any(not isinstance(blob, bytes) or not blob or len(blob) % width for blob in chain(code, paths)):
+    if any(not blob or len(blob) % width for blob in chain(code, paths)):
         raise store.damaged("a vector is not as it was stored")
     parts = np.frombuffer(b"".join(code), np.float16).reshape(-1, dim).astype(np.float32)
     places = np.frombuffer(b"".join(blob[:width] for blob in paths), np.float16).reshape(-1, dim).astype(np.float32)
@@ -334,8 +335,8 @@ def unpack(store: Store, code: Sequence[bytes], paths: Sequence[bytes], dim: int
 
 def _matrix(store: Store, rows: list[tuple[Any, ...]], dim: int) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Rows of _SELECT as (unit id of each part [n], combined vectors [n, dim])."""
-    parts = [(row[1] or b"")[: MAX_PARTS * 2 * dim] for row in rows]
-    code, path, counts = unpack(store, parts, [row[2] for row in rows], dim)
+    parts = [sound(*row[1:3])[: MAX_PARTS * 2 * dim] for row in rows]
+    code, path, counts = unpack(store, parts, [sound(*row[3:5]) for row in rows], dim)
     return np.repeat(np.array([row[0] for row in rows], np.int64), counts), combine(code, path)
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..embed.bundle import Bundle
 from ..index.store import Store, StoredUnit
+from ..index.sums import sound
 from ..index.vectors import VectorIndex, combine, unpack
 from ..index.words import query_stems
 
@@ -212,17 +213,18 @@ def _cosines(index: Searchable, units: Iterable[int], vector: Vectors) -> dict[i
     """Unit -> cosine with its code, with its path, with both combined; of the part that is best combined."""
     dim = len(vector)
     rows = index.store.rows_in(
-        "SELECT u.id, sound(e.vectors, e.sum), sound(p.vectors, p.sum) FROM units u CROSS JOIN files f ON f.id = u.file"
+        "SELECT u.id, e.vectors, e.sum, p.vectors, p.sum FROM units u CROSS JOIN files f ON f.id = u.file"
         " CROSS JOIN embeddings e ON e.model = ? AND e.key = u.key"
         " CROSS JOIN embeddings p ON p.model = e.model AND p.key = f.path_key WHERE u.id IN (?)",
         units,
         (index.bundle.id,),
     )
-    code, path, counts = unpack(index.store, [row[1] for row in rows], [row[2] for row in rows], dim)
+    sound_code, sound_paths = [sound(*row[1:3]) for row in rows], [sound(*row[3:5]) for row in rows]
+    code, path, counts = unpack(index.store, sound_code, sound_paths, dim)
     scores = np.stack([code @ vector, path @ vector, combine(code, path) @ vector], axis=1)
     found: dict[int, tuple[float, float, float]] = {}
     place = 0
-    for (unit, _, _), count in zip(rows, counts.tolist(), strict=True):
+    for (unit, *_), count in zip(rows, counts.tolist(), strict=True):
         parts = scores[place : place + count]
         place += count
         found[unit] = tuple(parts[parts[:, 2].argmax()].tolist())

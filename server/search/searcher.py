@@ -10,6 +10,7 @@ import numpy as np
 
 from ..index.buffers import Buffers
 from ..index.index import Index
+from ..index.sums import sound
 from ..index.vectors import Vectors, unpack
 from .answer import Answer, Query
 from .candidates import Candidate, Searchable, Terms, gather, terms_of
@@ -133,14 +134,15 @@ class Searcher:
 
 def _innermost(source: Searchable, path: str, line: int) -> tuple[int, Vectors] | None:
     rows = source.store.rows(
-        "SELECT u.id, sound(e.vectors, e.sum) FROM units u JOIN files f ON f.id = u.file"
+        "SELECT u.id, e.vectors, e.sum FROM units u JOIN files f ON f.id = u.file"
         " JOIN embeddings e ON e.model = ? AND e.key = u.key"
         " WHERE f.path = ? AND u.start_line <= ? AND u.end_line >= ? ORDER BY u.end_line - u.start_line LIMIT 1",
         (source.bundle.id, path, line, line),
     )
     if not rows:
         return None
-    unit, blob = rows[0]
+    unit, *stored = rows[0]
+    blob = sound(*stored)
     code, _, _ = unpack(source.store, [blob], [blob], source.bundle.dim)
     mean = code.mean(axis=0)
     return unit, mean / max(float(np.linalg.norm(mean)), 1e-12)
