@@ -59,20 +59,20 @@ def test_real_sources_keep_the_laws_and_line_ends_change_nothing(path: Path, end
     assert units == parse(SOURCES[path], language, "stem")
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 @given(mutated())
 def test_broken_sources_keep_the_laws(source: tuple[str, Language]) -> None:
     text, language = source
     check(parse(text, language, "stem"), text)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 @given(st.text(), any_language)
 def test_any_string_keeps_the_laws(text: str, language: Language | None) -> None:
     check(parse(text, language, "stem"), text)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(LINES), max_size=30).map("\n".join), any_language)
 def test_any_mixture_of_lines_keeps_the_laws(text: str, language: Language | None) -> None:
     check(parse(text, language, "stem"), text)
