@@ -82,8 +82,9 @@ class _Writer:
         if definition is None:
             return self._module(piece)
         head = [f"{definition.container}.{definition.name}" if definition.container else definition.name]
-        if piece.members:
-            head.append(", ".join(dict.fromkeys(piece.members)))
+        # In broken code a name may be a blank between two quotes.
+        if members := ", ".join(dict.fromkeys(filter(None, map(str.strip, piece.members)))):
+            head.append(members)
         text, breaks = self._text(head, piece)
         return Unit(
             name=definition.name,
@@ -123,7 +124,7 @@ class _Writer:
         while own and not own[-1]:
             own.pop()
         first = next((index for index, line in enumerate(own) if line), 0)
-        text = "\n".join(head + own[first:])
+        text = "\n".join([line.rstrip() for line in head] + own[first:])
         return text, self._breaks(len(head), text, numbers[first:]) if len(text) > LONG_TEXT else ()
 
     def _breaks(self, head: int, text: str, numbers: Sequence[int]) -> tuple[int, ...]:

@@ -66,6 +66,13 @@ def test_broken_sources_keep_the_laws(source: tuple[str, Language]) -> None:
     check(parse(text, language, "stem"), text)
 
 
+def test_a_name_that_is_a_blank_leaves_no_blank_line() -> None:
+    text = (
+        'defmodule A do\n  describe "send/3" do\n    test" "gives up", %{} do\n      assert true\n    end\n  end\nend\n'
+    )
+    check(parse(text, BY_NAME["elixir"], "stem"), text)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text(), any_language)
 def test_any_string_keeps_the_laws(text: str, language: Language | None) -> None:
