@@ -17,6 +17,7 @@ from ..settings import Settings
 from ..workspace.discover import discover
 from .database import DamagedStore, StoreError
 from .folder import index_folder, make_index_folder, set_aside
+from .low_priority import right_of_way
 from .memory import give_back
 from .opening import begun_anew, open_or_begin_anew, writing
 from .plan import BATCH_UNITS, Plan, Run, among, batches
@@ -36,6 +37,9 @@ SPARE_EMBEDDINGS = 50_000
 
 SWEPT_AT = 1_000
 """Embeddings that small updates compute until unused ones are looked for."""
+
+EMBED_TEXTS = 250
+"""Texts that are embedded at once: with more of one length there is less padding, with fewer a search waits less."""
 
 KEPT_PROBLEMS = 20
 """Troubles that `status` remembers."""
@@ -231,7 +235,8 @@ class Index:
                 self._attend(run)
 
     def _attend(self, run: Run) -> None:
-        """Between two steps of what takes time: what is urgent."""
+        """Between two steps of what takes time: searches, and what is urgent."""
+        right_of_way.give()
         if run.urgent and not run.cancelled() and (paths := run.urgent()):
             run.attended.append(paths)
             self._apply(self._plan(paths), run, lambda *_: None)
@@ -257,9 +262,9 @@ class Index:
         known = plan.known
         self._left -= len(batch)
         with self.store.transaction():
-            for key, vectors in chain(code.items(), paths.items()):
+            for key, vectors in right_of_way.given(chain(code.items(), paths.items()), every=20):
                 self.store.put_embedding(self.bundle.id, key, vectors)
-            for found, outcome in batch:
+            for found, outcome in right_of_way.given(batch):
                 row = known.get(found.path)
                 if row and (isinstance(outcome, Unreadable) or found.path in plan.renewed):
                     self.store.remove(row.id)
@@ -275,15 +280,18 @@ class Index:
             self.store.set_meta("pending", str(self._left))
         return len(code)
 
-    def _embed(self, texts: Sequence[Embeddable]) -> dict[bytes, Vectors]:
+    def _embed(self, wanting: Sequence[Embeddable]) -> dict[bytes, Vectors]:
         """The vectors of those texts whose vectors are not known, each text once."""
-        wanted = {text.key: text for text in texts}
+        wanted = {text.key: text for text in wanting}
         for key in self.store.embedded(self.bundle.id, wanted):
             del wanted[key]
-        if not wanted:
-            return {}
-        vectors = self.embedder.embed_code([(text.text, text.breaks) for text in wanted.values()])
-        return dict(zip(wanted, vectors, strict=True))
+        texts = list(wanted.values())
+        found: dict[bytes, Vectors] = {}
+        for start in right_of_way.given(range(0, len(texts), EMBED_TEXTS)):
+            some = texts[start : start + EMBED_TEXTS]
+            vectors = self.embedder.embed_code([(text.text, text.breaks) for text in some])
+            found.update(zip((text.key for text in some), vectors, strict=True))
+        return found
 
     def _settle(self, run: Run, whole: bool) -> None:
         """All is taken up: say so, drop what is too old, and let the vectors follow."""

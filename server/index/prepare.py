@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from ..parse import NotText, Unit, decode, language_of, parse, settled, split_lines
 from ..workspace.discover import FoundFile, content_reason
@@ -23,8 +24,7 @@ GROWTH = 1_000_000
 """Bytes that a file may grow by between the walk and its turn; a log that races ahead is left to the next update."""
 
 
-@dataclass(frozen=True, slots=True)
-class Embeddable:
+class Embeddable(NamedTuple):
     """A text to embed: its key, itself, and where it may be split."""
 
     key: bytes

@@ -44,7 +44,7 @@ MAX_PARTS = 256
 """Parts of one unit that have a vector; a key of the graph is unit id * MAX_PARTS + part."""
 
 _SLICE = 1_000
-"""Vectors added to a graph at once: 50 ms."""
+"""Units added to a graph at once: 50 ms."""
 
 _CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
 """HNSW: links a node, candidates looked at while adding and while searching."""
@@ -147,8 +147,7 @@ class VectorIndex:
         every now and then and may write, it is done in the background. Returns whether it wrote. A full disk is no
         loss: the tail goes on.
         """
-        lines = self._store.rows("SELECT value FROM meta WHERE key LIKE 'vectors %'")
-        self._sweep({str(line).split(" ")[0] for (line,) in lines})  # what is not among them was left by a kill
+        self._sweep()  # what a kill has left
         with self._store.lock, self._lock:
             self._follow_main()
             held = self._main.count if self._main and self._graph is not None else 0
@@ -158,32 +157,36 @@ class VectorIndex:
         mostly_dead = held > TAIL_LIMIT and units < held // 2
         if not (long_tail or mostly_dead or self.problem):
             return False
-        rows = self._store.rows(f"{_SELECT} ORDER BY u.id", (self._model,))
-        ids, matrix = _matrix(self._store, rows, self._dim)
-        del rows
-        graph = self._new_graph()
-        keys = _keys(ids)
-        with low_priority_thread() as background:
-            for start in range(0, len(keys), _SLICE):
-                some = slice(start, start + _SLICE)
-                if between is None:
-                    graph.add(keys[some], matrix[some], threads=self._threads)
-                else:
-                    background.submit(graph.add, keys[some], matrix[some], threads=self._threads).result()
-                    between()
-        main = self._save(graph, int(ids[-1]) if len(ids) else 0)
-        del keys, matrix, graph  # as large as all that is kept; the file is opened memory-mapped
+        main = self._save(*self._all_in_a_graph(between))
         with self._store.transaction():
             self._store.set_meta(self._meta_key, main.line())
         with self._lock:
             self._open_main(main)
-        self._sweep({main.file})
+        self._sweep()
         return True
 
-    def _sweep(self, kept: Collection[str]) -> None:
-        """Delete all other files of vectors."""
+    def _all_in_a_graph(self, between: Callable[[], None] | None) -> tuple[Any, int]:
+        """A graph of every unit's vectors, and the greatest unit id in it."""
+        graph = self._new_graph()
+        [(high,)] = self._store.rows("SELECT coalesce(max(id), 0) FROM units")
+        with low_priority_thread() as background:
+            for first in range(1, high + 1, _SLICE):  # of what is written meanwhile, nothing has an id up to `high`
+                some = (self._model, first, min(first + _SLICE - 1, high))
+                rows = self._store.rows(f"{_SELECT} WHERE u.id BETWEEN ?2 AND ?3 ORDER BY u.id", some)
+                ids, matrix = _matrix(self._store, rows, self._dim)
+                if between is None:
+                    graph.add(_keys(ids), matrix, threads=self._threads)
+                else:
+                    background.submit(graph.add, _keys(ids), matrix, threads=self._threads).result()
+                    between()
+        return graph, high
+
+    def _sweep(self) -> None:
+        """Delete files of vectors that no model's line names."""
+        lines = self._store.rows("SELECT value FROM meta WHERE key LIKE 'vectors %'")
+        named = {str(line).split(" ")[0] for (line,) in lines}
         for file in self._folder.glob("vectors-*.usearch*"):
-            if file.name not in kept:
+            if file.name not in named:
                 with contextlib.suppress(OSError):  # still mapped by another process, on some systems
                     file.unlink()
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..index.buffers import Buffers
 from ..index.index import Index
+from ..index.low_priority import right_of_way
 from ..index.sums import sound
 from ..index.vectors import Vectors, unpack
 from .answer import Answer, Query
@@ -53,9 +54,10 @@ class Searcher:
     def search(self, query: Query, cancelled: Callable[[], bool] = lambda: False) -> Answer:
         """The best hits for a query. Raises Cancelled, ModelError or StoreError."""
         start = time.perf_counter()
-        vector = None if query.only == "lexical" else self.index.embedder.embed_queries([query.text])[0]
-        candidates, scores = self.score(query, vector, cancelled)
-        return self._answer(start, candidates, scores, query.limit, self._ranking.repeat)
+        with right_of_way.taken():
+            vector = None if query.only == "lexical" else self.index.embedder.embed_queries([query.text])[0]
+            candidates, scores = self.score(query, vector, cancelled)
+            return self._answer(start, candidates, scores, query.limit, self._ranking.repeat)
 
     def similar(self, path: str, line: int, limit: int) -> Answer:
         """Units that do what the unit at a line (from 0) of a file does, itself left out; empty if none is there."""

@@ -181,6 +181,20 @@ def test_vectors_in_a_file_are_those_in_memory(root: Path, open_index: Open, mon
     assert neighbours(open_index()) == pytest.approx(in_memory, abs=1e-3)
 
 
+def test_vectors_of_two_models_lie_side_by_side(root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(40):
+        write(root, f"m{i}.py", function(f"f{i}", i))
+    monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
+    index = open_index()
+    index.update()
+    [of_one] = index.folder.glob("vectors-*.usearch")
+    other = vectors.VectorIndex(index.store, index.folder, index.bundle.id, index.bundle.dim, threads=1)
+    monkeypatch.setattr(vectors, "PATH_WEIGHT", 0.25)  # other vectors under the same database, as another model's are
+    assert other.compact()
+    assert of_one in index.folder.glob("vectors-*.usearch")
+    assert len([*index.folder.glob("vectors-*.usearch")]) == 2
+
+
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "deleted"])
 def test_a_damaged_vector_file_is_told_and_loses_nothing(
     root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch, damage: str
