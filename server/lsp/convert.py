@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -35,16 +36,28 @@ _KINDS = {
 """The protocol has no kind for a trait, a macro, an alias or a test: the nearest that editors have an icon for."""
 
 
+_LOCAL = re.compile(r"file:(//(localhost)?)?(?=/)", re.IGNORECASE)
+"""How a URI of a file on this machine may begin: https://www.rfc-editor.org/rfc/rfc8089"""
+
+
 def path_of(uri: str) -> Path | None:
     """The path of a file URI, without `..`; None for any other URI, and for a path that is not UTF-8."""
     try:
         unquote(uri, errors="strict")
-        path = to_fs_path(uri)
+        path = to_fs_path(_LOCAL.sub("file://", uri, count=1))
     except ValueError:  # `http://[`
         return None
     if not path or "\0" in path or not Path(path).is_absolute():
         return None
     return Path(os.path.normpath(path))
+
+
+def real_path_of(uri: str) -> Path | None:
+    """The same, and without links in the folders above: one file is one path, however the client came to it. (A file
+    that is a link itself is another one than what it points to.)"""
+    if (path := path_of(uri)) is None:
+        return None
+    return Path(os.path.realpath(path.parent), path.name)
 
 
 class Converter:

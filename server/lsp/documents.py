@@ -16,7 +16,7 @@ from lsprotocol import types
 from numpy.typing import NDArray
 
 from ..workspace.overlay import Overlay
-from .convert import path_of
+from .convert import path_of, real_path_of
 
 _LF, _CR = ord("\n"), ord("\r")
 
@@ -30,12 +30,15 @@ class Documents:
         self.encoding: str = types.PositionEncodingKind.Utf16
         """What columns are counted in: utf-8, utf-16 or utf-32."""
         self._overlay = overlay
-        self._open: dict[Path, Document] = {}
+        self._open: dict[Path, tuple[Path, Document]] = {}
+        """By the path as the client spells it: the path that the overlay knows, and the text."""
 
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         """`textDocument/didOpen`. Opened again, a document is what it was opened with last."""
-        if path := path_of(params.text_document.uri):
-            self._open[path] = document = Document(params.text_document.text)
+        uri = params.text_document.uri
+        if (spelled := path_of(uri)) and (path := real_path_of(uri)):
+            document = Document(params.text_document.text)
+            self._open[spelled] = path, document
             self._overlay.put(path, document.shown())
 
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
@@ -59,19 +62,23 @@ class Documents:
 
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
         """`textDocument/didClose`."""
-        if found := self._find(types.TEXT_DOCUMENT_DID_CLOSE, params.text_document.uri):
+        uri = params.text_document.uri
+        if found := self._find(types.TEXT_DOCUMENT_DID_CLOSE, uri):
+            self._open = {spelled: each for spelled, each in self._open.items() if spelled != path_of(uri)}
             path, _ = found
-            del self._open[path]
+            for other, document in self._open.values():
+                if other == path:  # the same file is open by another name
+                    self._overlay.put(path, document.shown())
+                    return
             self._overlay.drop(path)
 
     def _find(self, method: str, uri: str) -> tuple[Path, Document] | None:
         """The open document; another file is told of in the log, and no more."""
-        if (path := path_of(uri)) is None:
+        if (spelled := path_of(uri)) is None:
             return None
-        if (document := self._open.get(path)) is None:
-            log.info("%s: ignored: %s is not open", method, path)
-            return None
-        return path, document
+        if (found := self._open.get(spelled)) is None:
+            log.info("%s: ignored: %s is not open", method, spelled)
+        return found
 
 
 class Document:

@@ -21,7 +21,7 @@ from ..search.answer import Answer, Hit, Query
 from ..search.query import QueryError, parse_query
 from ..search.searcher import Cancelled, Searcher
 from . import protocol
-from .convert import Converter, path_of
+from .convert import Converter, real_path_of
 from .folder import EXPECTED, Folder
 from .folders import Job
 from .protocol import ReindexParams, ReindexResult, SearchItem, SearchParams, SearchResult, SimilarParams, StatusResult
@@ -57,7 +57,7 @@ async def similar(session: Session, params: Any) -> SearchResult:
     wanted = SimilarParams.read(params)
     await session.ready()
     limit = wanted.limit or session.settings.limit
-    path = path_of(wanted.uri)
+    path = real_path_of(wanted.uri)
     folder = path and session.folders.holding(path)
     place = path.relative_to(folder.path).as_posix() if path and folder else ""
 
@@ -369,7 +369,7 @@ def _with_token(values: Any, params: types.ExecuteCommandParams) -> Any:
 def _files_changed(session: Session, uris: Sequence[str], concerned: Callable[[Folder], bool] = lambda _: True) -> None:
     """Have the files looked at in the folders that hold them. git's own files change all the time and are never
     indexed."""
-    paths = [path for uri in uris if (path := path_of(uri)) and _GIT not in path.parts]
+    paths = [path for uri in uris if (path := real_path_of(uri)) and _GIT not in path.parts]
     for folder in filter(concerned, session.folders):
         for path in paths:
             if place := folder.relative(path):

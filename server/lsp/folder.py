@@ -43,8 +43,10 @@ class Folder:
         overlay: Overlay,
         workers: Workers,
         lost: Callable[[Folder], None],
+        stale: Callable[[Folder, str], None],
     ) -> None:
-        """`lost` hears that another index is in the place of the one that was, and may hold nothing yet."""
+        """`lost` hears that another index is in the place of the one that was, and may hold nothing yet; `stale`, that
+        a search met a file (relative, with `/`) that is not as it was indexed."""
         self.uri, self.path = uri, path
         self.state = "waiting"
         """`waiting`, `indexing`, `ready` or `failed`."""
@@ -66,7 +68,7 @@ class Folder:
         self.stirred = 0
         """How often something was heard of its files."""
         self._settings, self._model, self._overlay, self._workers = settings, model, overlay, workers
-        self._lost = lost
+        self._lost, self._stale = lost, stale
         self._lock = threading.Lock()
         self._reader: _Reader | None = None
 
@@ -113,9 +115,12 @@ class Folder:
 
     def _searcher(self) -> Searcher:
         index = self.open()
-        return Searcher(
-            index, Buffers(index, self._workers, lambda: self._overlay.below(self.path), lambda: self.stirred)
-        )
+        buffers = Buffers(index, self._workers, lambda: self._overlay.below(self.path), lambda: self.stirred)
+        return Searcher(index, buffers, stale=self._met_stale)
+
+    def _met_stale(self, path: str) -> None:
+        if self.state == "ready":  # else somebody is at it
+            self._stale(self, path)
 
     def open(self) -> Index:
         """A new connection to the folder's index. Raises ModelError, StoreError or OSError."""

@@ -7,6 +7,7 @@ so that a search never waits for a transaction.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -105,7 +106,7 @@ class Folders:
 
     def set(self, uris: Iterable[str]) -> None:
         """The folders are these now. One that is not on this file system is left out."""
-        wanted = {uri: path for uri in uris if not self._closed and (path := path_of(uri))}
+        wanted = {uri: path for uri in uris if not self._closed and (path := _root_of(uri))}
         for uri in self._folders.keys() - wanted.keys():
             gone = self._folders.pop(uri)
             gone.retire()
@@ -113,7 +114,9 @@ class Folders:
             self.update(gone)  # Which no longer can be, and so closes the connection that the thread has.
         for uri, path in wanted.items():
             if uri not in self._folders:
-                folder = Folder(uri, path, self.settings, self.model, self._overlay, self._workers, self.update)
+                folder = Folder(
+                    uri, path, self.settings, self.model, self._overlay, self._workers, self.update, self.changed
+                )
                 self._folders[uri] = folder
                 self._watchers[folder] = self._watch(folder)
 
@@ -144,7 +147,7 @@ class Folders:
 
     def named(self, uri: str) -> Folder | None:
         """The folder with this URI, however it is spelled."""
-        path = path_of(uri)
+        path = _root_of(uri)
         return next((folder for folder in self if folder.path == path), None)
 
     def holding(self, path: Path) -> Folder | None:
@@ -306,3 +309,9 @@ class Folders:
         if report.embedded or report.removed:
             log.info("%s: %s", folder.path, report)
         return report
+
+
+def _root_of(uri: str) -> Path | None:
+    """The folder of a URI, links resolved, as the index and the documents know it."""
+    path = path_of(uri)
+    return path and Path(os.path.realpath(path))

@@ -22,7 +22,7 @@ from ..embed.bundle import Bundle, ModelError, resolve_model
 from ..index.report import IndexReport
 from ..settings import Settings, with_values
 from ..workspace.overlay import Overlay
-from .convert import path_of
+from .convert import real_path_of
 from .documents import Documents
 from .folder import EXPECTED, Folder
 from .folders import Folders, Job
@@ -183,7 +183,7 @@ class Session(LanguageServer):
 
     def look_at_documents(self, uri: str) -> None:
         """One was opened or saved: see soon whether it is as on disk, for later its file may be gone."""
-        path = path_of(uri)
+        path = real_path_of(uri)
         for folder in self.folders if path else ():
             if path and folder.relative(path) is not None and folder not in self._looking:
                 self._looking.add(folder)

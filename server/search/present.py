@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -43,8 +43,9 @@ _State: TypeAlias = tuple[str, bytes, str]
 class Presenter:
     """Makes hits of candidates. Safe to share between threads."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, stale: Callable[[str], None]) -> None:
+        """`stale` hears of each file that is met and is not as it was indexed."""
+        self._root, self._stale = root, stale
         self._lock = threading.Lock()
         self._remembered: dict[_State, Places | None] = {}
         """Of changed files, the oldest first; None for one that has the content that the index knows."""
@@ -71,6 +72,7 @@ class Presenter:
             status = (self._root / c.path).lstat()
             if stat_stamp(status) == c.stamp:
                 return as_indexed
+            self._stale(c.path)
             state = (c.path, c.digest, stat_stamp(status))
             if state in self._remembered:
                 places = self._remembered[state]

@@ -35,10 +35,18 @@ class Searcher:
     """Answers questions about one index, and the open documents beside it. Never waits for an update of the index;
     safe to share between threads."""
 
-    def __init__(self, index: Index, buffers: Buffers | None = None, ranking: Ranking | None = None) -> None:
+    def __init__(
+        self,
+        index: Index,
+        buffers: Buffers | None = None,
+        ranking: Ranking | None = None,
+        stale: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`stale` hears of files that an answer met and that are not as they were indexed: not all that changes a file
+        is told by the system (another hard link, another machine)."""
         self.index, self._buffers = index, buffers
         self._ranking = ranking or Ranking.shipped()
-        self._presenter = Presenter(index.root)
+        self._presenter = Presenter(index.root, stale)
 
     def close(self) -> None:
         """Give back what the searcher was made with."""

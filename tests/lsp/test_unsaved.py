@@ -137,6 +137,26 @@ async def test_nothing_outside_is_read_through_a_link(settings: Settings, worksp
         assert await hit(peer, "w9") is None
 
 
+@pytest.mark.parametrize("by_link", ["folder", "document"])
+@story
+async def test_a_workspace_and_its_documents_may_be_named_by_a_link_and_without(
+    settings: Settings, workspace: Path, tmp_path: Path, by_link: str
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(workspace)
+    root, documents = (link, workspace) if by_link == "folder" else (workspace, link)
+    async with peer_of(settings) as peer:
+        await peer.hello(root)
+        await peer.indexed()
+        opened(peer, documents / "uploads.py", "\n\n" + UPLOADS)
+        assert await lines(peer, "w1") == (2, 5)
+        assert (await hit(peer, "w1"))["location"]["uri"] == (root / "uploads.py").as_uri()
+        typed(peer, documents / "uploads.py", "\n")
+        assert await lines(peer, "w1") == (3, 6)
+        closed(peer, documents / "uploads.py")
+        assert await lines(peer, "w1") == (0, 3)
+
+
 @pytest.mark.parametrize(
     ("encoding", "after_comment", "column"), [("utf-8", 10, 20), ("utf-16", 8, 18), ("utf-32", 7, 17)]
 )

@@ -64,3 +64,19 @@ async def test_what_is_watched_needs_nobodys_word(settings: Settings, workspace:
         await peer.until(lambda: peer.told("meaning/indexChanged")[-1]["files"] == 2)
         assert peer.told("meaning/indexChanged")[-1]["watch"] == "watching"
         assert peer.told("window/showMessage") == []
+
+
+@story
+async def test_a_change_that_the_system_does_not_tell_is_taken_up_when_an_answer_meets_it(
+    settings: Settings, workspace: Path, tmp_path: Path
+) -> None:
+    file = workspace / "uploads.py"
+    elsewhere = tmp_path / "elsewhere.py"
+    elsewhere.hardlink_to(file)
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        elsewhere.write_text(file.read_text().replace("w1", "w6"))  # an event of the other name, which is not watched
+        assert "w1" not in await peer.names("w1")
+        while "w6" not in await peer.names("w6"):
+            await peer.indexed()
