@@ -1,8 +1,8 @@
 """Every setting in one place: its default, its check, and where it came from.
 
-Sources, weakest first: the defaults below, environment variables (`MEANING_CACHE_DIR`, `MEANING_MODEL`), the
-editor's `meaning` section or the command line. A bad value never stops anything: it is reported by name and the
-weaker source's value stays.
+Sources, weakest first: the defaults below, environment variables (`MEANING_CACHE_DIR`, `MEANING_MODEL`,
+`MEANING_REFINE_MODEL`, `MEANING_DEVICE`), the editor's `meaning` section or the command line. A bad value never stops
+anything: it is reported by name and the weaker source's value stays.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any
 
 DEFAULT_MODEL = "default"
 """The name of the bundle that ships inside the package."""
+
+DEVICES = ("auto", "cpu", "cuda")
+"""What a model may run on: `auto` is an NVIDIA card where onnxruntime finds one, else the processor."""
 
 
 class SettingError(ValueError):
@@ -56,12 +59,26 @@ def _default_threads() -> int:
     return max(1, min(4, (os.cpu_count() or 2) // 2))
 
 
+def _default_device() -> str:
+    """Raises SettingError for a device that is none."""
+    try:
+        return _device(os.environ.get("MEANING_DEVICE") or DEVICES[0])
+    except ValueError as error:
+        raise SettingError(f"MEANING_DEVICE: {error}") from None
+
+
 @dataclass(frozen=True)
 class Settings:
     """All settings; immutable, so that a component can keep the value it was given."""
 
     model: str = field(default_factory=lambda: os.environ.get("MEANING_MODEL") or DEFAULT_MODEL)
-    """`default` (the shipped bundle) or the path of a model bundle."""
+    """`default` (the shipped bundle) or the path of a model bundle. It finds what may answer."""
+    refine_model: str = field(default_factory=lambda: os.environ.get("MEANING_REFINE_MODEL", ""))
+    """The path of a slower and better model's bundle, which puts what was found in order; empty for none."""
+    refine_budget: int = 150
+    """Milliseconds that one search may take to embed, with the better model, what has no vector of it yet."""
+    device: str = field(default_factory=_default_device)
+    """One of DEVICES."""
     cache_dir: Path = field(default_factory=default_cache_dir)
     """Where indexes live, one folder a workspace."""
     limit: int = 10
@@ -111,6 +128,18 @@ def _text(value: Any) -> str:
     return value
 
 
+def _optional_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a string")
+    return value.strip()
+
+
+def _device(value: Any) -> str:
+    if value not in DEVICES:
+        raise ValueError(f"{value!r} is none of {', '.join(DEVICES)}")
+    return str(value)
+
+
 def _folder(value: Any) -> Path:
     return user_path(_text(value))
 
@@ -138,6 +167,9 @@ def _flag(value: Any) -> bool:
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "model": _text,
+    "refine_model": _optional_text,
+    "refine_budget": _whole(0, 60_000),
+    "device": _device,
     "cache_dir": _folder,
     "limit": _whole(1, 1000),
     "threads": _whole(1, 256),

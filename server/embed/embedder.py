@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
+from ..settings import DEVICES
 from .bundle import Bundle, BundleError, ModelError
 
 Vectors = npt.NDArray[np.float32]
@@ -30,6 +31,7 @@ outweighs the padding that it saves. (Weights that are quantised at run time fee
 FEW_TEXTS = 16
 """Up to here texts are embedded one by one, and those of late are not embedded again."""
 RECENT_TEXTS = 256
+_CUDA, _CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 _INPUTS = {"input_ids", "attention_mask"}
 _PAD = 0
 """Any id will do: padding is masked."""
@@ -63,10 +65,11 @@ class _Affix:
 class Embedder:
     """Embeds code and queries with the model of a bundle. Thread safe."""
 
-    def __init__(self, bundle: Bundle, threads: int) -> None:
-        """Loads the model; `threads` bounds the arithmetic's threads.
+    def __init__(self, bundle: Bundle, threads: int, device: str = DEVICES[0]) -> None:
+        """Loads the model; `threads` bounds the arithmetic's threads, `device` is one of DEVICES.
 
-        Raises RuntimeMissingError without onnxruntime, BundleError when the files do not fit bundle.json.
+        Raises RuntimeMissingError without onnxruntime or without what the device needs, BundleError when the files do
+        not fit bundle.json.
         """
         # Read by the tokenizer's thread pool when it starts, the only way to bound it.
         os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
@@ -77,9 +80,9 @@ class Embedder:
         for key, prompt in (("query_prompt", bundle.query_prompt), ("code_prompt", bundle.code_prompt)):
             if len(self._tokenizer.encode(prompt, add_special_tokens=False).ids) >= self._room:
                 raise BundleError(f"{bundle.folder}: `{key}` leaves no room in max_tokens {bundle.max_tokens}")
-        self._code = _session(bundle, str(bundle.code_encoder), threads)
+        self._code = _session(bundle, str(bundle.code_encoder), threads, device)
         one = bundle.query_encoder == bundle.code_encoder
-        self._query = self._code if one else _session(bundle, str(bundle.query_encoder), threads)
+        self._query = self._code if one else _session(bundle, str(bundle.query_encoder), threads, device)
         self._nowhere = np.full(bundle.dim, bundle.dim**-0.5, dtype=np.float32)
         # What is typed is embedded as it is searched, and once more when it is saved: not really.
         self._embed_again = lru_cache(RECENT_TEXTS)(lambda text, breaks: self._embed([(text, breaks)])[0])
@@ -93,6 +96,11 @@ class Embedder:
     def dim(self) -> int:
         """The width of every vector."""
         return self.bundle.dim
+
+    @property
+    def device(self) -> str:
+        """What the model runs on: `cpu` or `cuda`."""
+        return _device_of(self._code)
 
     def embed_code(self, texts: Sequence[tuple[str, Sequence[int]]]) -> list[Vectors]:
         """The unit vectors [parts, dim] of each (text, breaks), at least one part for each.
@@ -233,20 +241,31 @@ def _affix(tokenizer: Tokenizer) -> _Affix:
     return _Affix(full[:before], full[before + len(bare) :])
 
 
-def _session(bundle: Bundle, path: str, threads: int) -> Any:
+def _session(bundle: Bundle, path: str, threads: int, device: str) -> Any:
     """An onnxruntime session whose inputs and output are what bundle.json promises."""
     runtime = _runtime()
+    available = runtime.get_available_providers()
+    if device == "cuda" and _CUDA not in available:
+        raise RuntimeMissingError(
+            'device "cuda": this onnxruntime knows no NVIDIA card; run `pip uninstall onnxruntime` and '
+            '`pip install "meaning-lsp[gpu]"`, or set the device to "auto"'
+        )
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    available = runtime.get_available_providers()
-    providers = [name for name in ("CUDAExecutionProvider", "CPUExecutionProvider") if name in available]
+    wanted = (_CPU,) if device == "cpu" else (_CUDA, _CPU)
     try:
-        session = runtime.InferenceSession(path, options, providers=providers)
+        session = runtime.InferenceSession(path, options, providers=[name for name in wanted if name in available])
     except Exception as error:  # Its exceptions have no common base of their own.
         raise BundleError(f"{path}: onnxruntime cannot load it ({_line(error)}); export the bundle again") from None
+    if device == "cuda" and _device_of(session) != device:  # onnxruntime says why on stderr, and takes the processor
+        raise RuntimeMissingError(
+            'device "cuda": the NVIDIA card cannot be used (is the driver there, and CUDA and cuDNN as '
+            "https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html wants them?); set the device "
+            'to "auto" or "cpu"'
+        )
     inputs, outputs = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
     if outputs != [bundle.output] or "input_ids" not in inputs or not _INPUTS.issuperset(inputs):
         raise BundleError(
@@ -254,6 +273,10 @@ def _session(bundle: Bundle, path: str, threads: int) -> Any:
             f"attention_mask and give {bundle.output}; export the bundle again"
         )
     return session
+
+
+def _device_of(session: Any) -> str:
+    return "cuda" if _CUDA in session.get_providers() else "cpu"
 
 
 def _runtime() -> Any:

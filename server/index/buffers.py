@@ -11,17 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
-
 from ..parse import NotText, decode
 from ..workspace.discover import too_large
 from ..workspace.ignore import Ignores
 from ..workspace.overlay import Buffer
 from ..workspace.read import read_regular
+from .embeddings import Embeddings, drop_unused
 from .index import Index
 from .prepare import Embeddable, digest_of
 from .store import Store
-from .sums import sound
 from .vectors import VectorIndex, Vectors
 from .workers import Workers
 
@@ -55,6 +53,7 @@ class Buffers:
         another number whenever files changed, ignore files maybe among them."""
         self.bundle = index.bundle
         self.store = Store.in_memory()
+        self._embeddings = Embeddings(self.store, index.bundle)
         self.vectors = VectorIndex(self.store, index.folder, index.bundle.id, index.bundle.dim, index.settings.threads)
         self.lock = threading.RLock()
         self._index, self._workers, self._open_now, self._stirred = index, workers, open_now, stirred
@@ -148,9 +147,9 @@ class Buffers:
         vectors = self._vectors_of([*prepared.texts, prepared.path_text])
         with self.store.transaction():
             for key, value in vectors.items():
-                self.store.put_embedding(self.bundle.id, key, value)
+                self._embeddings.put(key, value)
             self.store.put(prepared.state, prepared.units)
-            self.store.drop_embeddings(SPARE_EMBEDDINGS)
+            drop_unused(self.store, SPARE_EMBEDDINGS)
 
     def _forget(self, path: str) -> None:
         with self.store.transaction():
@@ -160,16 +159,9 @@ class Buffers:
     def _vectors_of(self, texts: list[Embeddable]) -> dict[bytes, Vectors]:
         """The vectors of those texts that are not here: from the index, or from the model."""
         wanted = {text.key: text for text in texts}
-        for key in self.store.embedded(self.bundle.id, wanted):
+        for key in self._embeddings.known(wanted):
             del wanted[key]
-        rows = self._index.store.rows_in(
-            "SELECT key, vectors, sum FROM embeddings WHERE model = ? AND key IN (?)", wanted, [self.bundle.id]
-        )
-        found = {
-            key: np.frombuffer(blob, np.float16).reshape(-1, self.bundle.dim).astype(np.float32)
-            for key, *stored in rows
-            if (blob := sound(*stored))
-        }
+        found = self._index.embeddings.of(wanted)
         unknown = [text for key, text in wanted.items() if key not in found]
         new = self._index.embedder.embed_code([(text.text, text.breaks) for text in unknown])
         return dict(chain(found.items(), zip((text.key for text in unknown), new, strict=True)))

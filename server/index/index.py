@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, starmap
@@ -11,11 +12,12 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from ..embed.bundle import Bundle
+from ..embed.bundle import Bundle, ModelError
 from ..embed.embedder import Embedder
 from ..settings import Settings
 from ..workspace.discover import discover
 from .database import DamagedStore, StoreError
+from .embeddings import Embeddings, drop_unused, last_to_answer
 from .folder import index_folder, make_index_folder, set_aside
 from .low_priority import right_of_way
 from .memory import give_back
@@ -64,6 +66,7 @@ class Index:
 
     def __init__(self, root: Path, folder: Path, store: Store, bundle: Bundle, settings: Settings) -> None:
         self.root, self.folder, self.store, self.bundle, self.settings = root, folder, store, bundle, settings
+        self.embeddings = Embeddings(store, bundle)
         self.vectors = VectorIndex(store, folder, bundle.id, bundle.dim, settings.threads)
         self._problems: dict[str, str] = {}
         """By what they are about: a file's path, or a part of the index."""
@@ -97,13 +100,26 @@ class Index:
     @cached_property
     def embedder(self) -> Embedder:
         """The model, loaded when it is first needed. Raises ModelError."""
-        return Embedder(self.bundle, self.settings.threads)
+        return Embedder(self.bundle, self.settings.threads, self.settings.device)
 
     def close(self) -> None:
         """Give back the database; a closed index answers nothing any more."""
         self.store.close()
 
     # -- reading
+
+    def earlier_model(self) -> Path | None:
+        """The bundle of the model that answered before this one, if this one has hardly begun and that is still there:
+        it can answer in the meantime."""
+        earlier = last_to_answer(self.store)
+        if earlier is None or earlier[0] == self.bundle.id:
+            return None
+        if 2 * len(self.embeddings.missing()) <= self.store.totals().files:
+            return None
+        with suppress(ModelError):
+            if Bundle.load(earlier[1]).id == earlier[0]:
+                return earlier[1]
+        return None
 
     def status(self) -> Status:
         """Totals and troubles."""
@@ -199,14 +215,13 @@ class Index:
         self.store.close()
         self._complete = False
         self.store = Store.open(self.folder)
+        self.embeddings = Embeddings(self.store, self.bundle)
         self.vectors = VectorIndex(self.store, self.folder, self.bundle.id, self.bundle.dim, self.settings.threads)
 
     def _plan(self, within: Collection[str]) -> Plan:
         """Compare stamps; no file's content is read."""
-        if "" in within:
-            known, plan = self.store.files(), Plan(renewed=self.store.stale_files(self.bundle.id))
-        else:
-            known, plan = self.store.files_within(within), Plan()
+        known = self.store.files() if "" in within else self.store.files_within(within)
+        plan = Plan(renewed={*self.embeddings.missing(within)})
         for found in discover(self.root, self.settings, self._passed_over, within):
             row = known.pop(found.path, None)
             fresh = row and row.stamp == seen_stamp(found)
@@ -263,7 +278,7 @@ class Index:
         self._left -= len(batch)
         with self.store.transaction():
             for key, vectors in right_of_way.given(chain(code.items(), paths.items()), every=20):
-                self.store.put_embedding(self.bundle.id, key, vectors)
+                self.embeddings.put(key, vectors)
             for found, outcome in right_of_way.given(batch):
                 row = known.get(found.path)
                 if row and (isinstance(outcome, Unreadable) or found.path in plan.renewed):
@@ -283,7 +298,7 @@ class Index:
     def _embed(self, wanting: Sequence[Embeddable]) -> dict[bytes, Vectors]:
         """The vectors of those texts whose vectors are not known, each text once."""
         wanted = {text.key: text for text in wanting}
-        for key in self.store.embedded(self.bundle.id, wanted):
+        for key in self.embeddings.known(wanted):
             del wanted[key]
         texts = list(wanted.values())
         found: dict[bytes, Vectors] = {}
@@ -301,8 +316,9 @@ class Index:
         self._unswept += run.embedded
         if self._unswept >= SWEPT_AT or (run.embedded and whole):
             with self.store.transaction():
-                self.store.drop_embeddings(SPARE_EMBEDDINGS)
+                drop_unused(self.store, SPARE_EMBEDDINGS)
             self._unswept = 0
+        self.embeddings.note_use(answers=True)
         self._problems.pop("vectors", None)
         try:
             self.vectors.compact((lambda: self._attend(run)) if run.urgent else None)

@@ -9,14 +9,10 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 
 from .database import DATABASE, DamagedStore, StoreError, connect, connect_in_memory
 from .sums import sound, sum_of
@@ -263,6 +259,10 @@ class Store:
         found = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
         return str(found[0][0]) if found else None
 
+    def write(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """A statement; inside of `transaction`."""
+        self._db.execute(sql, values)
+
     def set_meta(self, key: str, value: str) -> None:
         """Remember a value; inside of `transaction`."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
@@ -410,50 +410,6 @@ class Store:
     def _highest(self, table: str) -> int:
         [(highest,)] = self.rows(f"SELECT coalesce(max(id), 0) FROM {table}")
         return int(highest)
-
-    # -- embeddings
-
-    def embedded(self, model: str, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of `keys` whose vectors are known."""
-        return {
-            key for (key,) in self.rows_in("SELECT key FROM embeddings WHERE model = ? AND key IN (?)", keys, (model,))
-        }
-
-    def put_embedding(self, model: str, key: bytes, vectors: npt.NDArray[np.float32]) -> None:
-        """Remember a text's vectors [parts, dim], as float16. Inside of `transaction`."""
-        data = vectors.astype(np.float16).tobytes()
-        self._db.execute(
-            "INSERT OR REPLACE INTO embeddings (model, key, vectors, sum) VALUES (?, ?, ?, ?)",
-            (model, key, data, zlib.crc32(data)),
-        )
-
-    def drop_embeddings(self, spare: int) -> int:
-        """Drop the oldest embeddings that no unit and no file uses, but for `spare` of them; returns how many.
-
-        Inside of `transaction`. Those that are kept make a reverted edit, or a branch that comes back, cost nothing.
-        """
-        [(most,)] = self.rows("SELECT (SELECT count(*) FROM embeddings) - (SELECT count(DISTINCT key) FROM units)")
-        if most <= spare:  # more cannot be unused, so there is no need to look at each
-            return 0
-        unused = self.rows(
-            "SELECT id FROM embeddings e WHERE NOT EXISTS (SELECT 1 FROM units u WHERE u.key = e.key)"
-            " AND key NOT IN (SELECT path_key FROM files) ORDER BY id DESC LIMIT -1 OFFSET ?",
-            (spare,),
-        )
-        self._db.executemany("DELETE FROM embeddings WHERE id = ?", unused)
-        return len(unused)
-
-    def stale_files(self, model: str) -> set[str]:
-        """Paths of files that have a unit (or a path) without an embedding of `model`."""
-        return {
-            path
-            for (path,) in self.rows(
-                "SELECT DISTINCT f.path FROM files f JOIN units u ON u.file = f.id WHERE NOT EXISTS"
-                " (SELECT 1 FROM embeddings e WHERE e.model = ?1 AND e.key = u.key) OR NOT EXISTS"
-                " (SELECT 1 FROM embeddings e WHERE e.model = ?1 AND e.key = f.path_key)",
-                (model,),
-            )
-        }
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

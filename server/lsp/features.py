@@ -76,7 +76,7 @@ async def status(session: Session, _params: Any) -> StatusResult:
     def look(_cancelled: Callable[[], bool]) -> StatusResult:
         model, problem = None, None
         try:
-            model = session.folders.model.bundle().id
+            model = session.folders.models.answering.bundle().id
         except ModelError as error:
             problem = str(error)
         folders = [folder_status(folder) for folder in session.folders]
@@ -262,8 +262,8 @@ async def _find(
     def work(stopped: Callable[[], bool]) -> _Found[Item]:
         start = time.perf_counter()
         with _as_response():
-            model = session.folders.model.bundle().id
             answers = _answers(session, folders, ask, lambda: stopped() or progress.cancelled)
+            model = answers[0][1].model if answers else session.folders.models.answering.bundle().id
         converters = [Converter(folder.uri, folder.path, encoding) for folder, _ in answers]
         each = [[(c, hit) for hit in answer.hits] for c, (_, answer) in zip(converters, answers, strict=True)]
         best: dict[tuple[Path, int, str], tuple[Converter, Hit]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,12 @@ from ..index.buffers import Buffers
 from ..index.database import StoreError
 from ..index.index import Index
 from ..index.workers import Workers
+from ..search.refine import Refiner
 from ..search.searcher import Searcher
 from ..settings import Settings
 from ..workspace.overlay import Overlay
 from ..workspace.watch import Mode
-from .model import Model
+from .model import Model, Models
 
 EXPECTED = (ModelError, StoreError, OSError)
 """What can go wrong without a fault of ours; the message tells the user all."""
@@ -39,7 +40,7 @@ class Folder:
         uri: str,
         path: Path,
         settings: Settings,
-        model: Model,
+        models: Models,
         overlay: Overlay,
         workers: Workers,
         lost: Callable[[Folder], None],
@@ -67,7 +68,18 @@ class Folder:
         """Why not all changes of its files are seen as they happen."""
         self.stirred = 0
         """How often something was heard of its files."""
-        self._settings, self._model, self._overlay, self._workers = settings, model, overlay, workers
+        self.backfill: tuple[str, int] | None = None
+        """A further model whose vectors are being computed: its id, and how many texts have none yet."""
+        self.model_problem: str | None = None
+        """Why a further model is not used."""
+        self.missed: list[str] = []
+        """Files of which the latest search found candidates that the refining model has no vector of."""
+        self.settings = settings
+        self._overlay, self._workers = overlay, workers
+        self._models = models
+        self._stand_in: Model | None = None
+        """Answers until the model of the settings has a vector for everything."""
+        self._opened = False
         self._lost, self._stale = lost, stale
         self._lock = threading.Lock()
         self._reader: _Reader | None = None
@@ -116,7 +128,22 @@ class Folder:
     def _searcher(self) -> Searcher:
         index = self.open()
         buffers = Buffers(index, self._workers, lambda: self._overlay.below(self.path), lambda: self.stirred)
-        return Searcher(index, buffers, stale=self._met_stale)
+        return Searcher(index, buffers, refiner=self._refiner(index), stale=self._met_stale)
+
+    def _refiner(self, index: Index) -> Refiner | None:
+        if (model := self._models.refining) is None:
+            return None
+        seconds = self.settings.refine_budget / 1000
+        return Refiner(
+            index, lambda: model.loaded, seconds, self._workers.prepare_text, self._unsaved, self._note_missed
+        )
+
+    def _unsaved(self, path: str) -> str | None:
+        buffer = self._overlay.below(self.path).get(path)
+        return buffer.text if buffer else None
+
+    def _note_missed(self, paths: Sequence[str]) -> None:
+        self.missed = [*paths]
 
     def _met_stale(self, path: str) -> None:
         if self.state == "ready":  # else somebody is at it
@@ -126,7 +153,48 @@ class Folder:
         """A new connection to the folder's index. Raises ModelError, StoreError or OSError."""
         if not self.path.is_dir():
             raise NotADirectoryError(f"{self.path}: no such folder")
-        return Index.open(self.path, self._model.bundle(), self._settings, self._model.embedder())
+        model = self.answering
+        index = Index.open(self.path, model.bundle(), self.settings, model.embedder())
+        if self._opened or (earlier := index.earlier_model()) is None:
+            self._opened = True
+            return index
+        index.close()
+        with self._lock:
+            if not self._opened:
+                self._opened, self._stand_in = True, Model(str(earlier), self.settings)
+        return self.open()
+
+    # -- models
+
+    @property
+    def answering(self) -> Model:
+        """The model that answers now."""
+        return self._stand_in or self._models.answering
+
+    def further_models(self) -> list[Model]:
+        """The models whose vectors are wanted beside those of the one that answers, the more urgent first."""
+        with self._lock:
+            next_one = [self._models.answering] if self._stand_in else []
+            return next_one + ([self._models.refining] if self._models.refining else [])
+
+    def switch(self, models: Models, settings: Settings) -> None:
+        """The settings name others now. What answers goes on until the new one can, if there is something to answer
+        from."""
+        with self._lock:
+            before, self._models, self.settings = self.answering, models, settings
+            keeps = self.state == "ready" and before.name != models.answering.name
+            self._stand_in = before if keeps else None
+            self.backfill = self.model_problem = None
+            self._drop_reader()
+
+    def take_over(self, model: Model) -> bool:
+        """Let a model answer that can now; False if it is not the next one to."""
+        with self._lock:
+            if not self._stand_in or model is not self._models.answering:
+                return False
+            self._stand_in = None
+            self._drop_reader()
+            return True
 
     def reopen(self) -> None:
         """Let later searches connect anew; those that run keep what they have."""

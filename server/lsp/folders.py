@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ..index.index import WHOLE, Index
@@ -23,9 +23,10 @@ from ..settings import Settings
 from ..workspace.ignore import Ignores
 from ..workspace.overlay import Overlay
 from ..workspace.watch import ChangeSet, Mode, Watcher
+from .backfills import Backfills
 from .convert import path_of
 from .folder import EXPECTED, Folder
-from .model import Model
+from .model import Models
 from .progress import WORTH_SHOWING
 
 PATIENCE = 0.2
@@ -36,6 +37,11 @@ RETRY_SECONDS = 5.0
 """How soon an update that failed is tried again: there may be room on the disk by then."""
 REST = 10
 """Trying again and again rests so many times as long as it works."""
+
+_LIGHT = frozenset({"limit", "workspace_symbol"})
+"""Settings on which nothing hangs that is open."""
+_OF_MODELS = frozenset({"model", "refine_model", "refine_budget"})
+"""Settings that change while what is there goes on."""
 
 log = logging.getLogger(__name__)
 
@@ -86,9 +92,10 @@ class Folders:
         """`overlay` holds the open documents. `changed` hears, in another thread, that a folder's index or state
         changed; `background` makes the job of an update that no request asked for."""
         self.settings = settings
-        self.model = Model(settings)
+        self.models = Models.of(settings)
         self._overlay, self._told, self._background = overlay, changed, background
         self._workers = Workers(settings.threads)
+        self._backfills = Backfills(lambda: self, self._workers, changed, self.update)
         self._folders: dict[str, Folder] = {}
         self._watchers: dict[Folder, Watcher] = {}
         self._wishes: dict[Folder, _Wish] = {}
@@ -115,7 +122,7 @@ class Folders:
         for uri, path in wanted.items():
             if uri not in self._folders:
                 folder = Folder(
-                    uri, path, self.settings, self.model, self._overlay, self._workers, self.update, self.changed
+                    uri, path, self.settings, self.models, self._overlay, self._workers, self.update, self.changed
                 )
                 self._folders[uri] = folder
                 self._watchers[folder] = self._watch(folder)
@@ -135,15 +142,21 @@ class Folders:
         return Watcher(folder.path, self.settings, changed, mode_changed)
 
     def configure(self, settings: Settings) -> None:
-        """Take up changed settings; the model and the folders are opened anew where they depend on them."""
-        if settings == replace(self.settings, limit=settings.limit, workspace_symbol=settings.workspace_symbol):
-            self.settings = settings
-            return
-        uris = tuple(self._folders)
-        self.set(())
-        self.settings = settings
-        self.model = Model(settings)
-        self.set(uris)
+        """Take up changed settings. Folders are opened anew where they depend on them; another model takes over when it
+        can."""
+        before, self.settings = self.settings, settings
+        changed = {each.name for each in fields(settings) if getattr(settings, each.name) != getattr(before, each.name)}
+        if not changed <= _LIGHT | _OF_MODELS:
+            uris = tuple(self._folders)
+            self.set(())
+            self.models = Models.of(settings)
+            self.set(uris)
+        elif changed & _OF_MODELS:
+            known = [self.models.answering, *filter(None, [self.models.refining]), *(each.answering for each in self)]
+            self.models = Models.of(settings, known)
+            for folder in self:
+                folder.switch(self.models, settings)
+                self.update(folder)
 
     def named(self, uri: str) -> Folder | None:
         """The folder with this URI, however it is spelled."""
@@ -178,6 +191,7 @@ class Folders:
         watchers = tuple(self._watchers.values())
         self.set(())
         self._thread.join(patience)
+        self._backfills.close(patience)
         for watcher in watchers:
             watcher.close(patience)
         self._workers.close()
@@ -260,6 +274,7 @@ class Folders:
             totals = (outcome.files, outcome.units, outcome.pending)
             self._set_state(folder, "ready", news=worked.is_set() or totals != folder.totals)
             folder.totals = totals
+            self._backfills.stir()
             if outcome.pending and not cancelled():  # Another process writes; its work is ours, too.
                 self._retry(folder, wish, max(FOLLOW_SECONDS, REST * took))
                 jobs = jobs[len(wish.jobs) :]
@@ -283,6 +298,15 @@ class Folders:
         with self._stirred:
             self._retries[folder] = (time.monotonic() + seconds, wish)
 
+    def _writer(self, folder: Folder) -> Index:
+        """The indexing thread's connection, with the model that answers now."""
+        index = self._writers.get(folder)
+        if index and index.bundle.id != folder.answering.bundle().id:
+            self._writers.pop(folder).close()
+            index = None
+        index = self._writers[folder] = index or folder.open()
+        return index
+
     def _outcome(
         self,
         folder: Folder,
@@ -293,7 +317,7 @@ class Folders:
     ) -> IndexReport | Exception:
         """Update the index, through a connection that stays open for the next time unless it failed."""
         try:
-            index = self._writers[folder] = self._writers.get(folder) or folder.open()
+            index = self._writer(folder)
             store = index.store
             report = index.update(progress, cancelled, self._workers, PATIENCE, paths, urgent)
             if index.store is not store:  # It was damaged, and is another file now.

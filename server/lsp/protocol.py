@@ -127,6 +127,14 @@ class SearchResult(TypedDict):
     tookMs: float
 
 
+class BackfillStatus(TypedDict):
+    """A further model whose vectors are computed in the background."""
+
+    model: str
+    left: int
+    """Texts that have none yet."""
+
+
 class FolderStatus(TypedDict):
     """How a workspace folder's index is; also what `meaning/indexChanged` tells."""
 
@@ -142,6 +150,10 @@ class FolderStatus(TypedDict):
     problem: str | None
     watch: str
     """Whether changes of its files are seen as they happen: `watching`, `partly watching` or `rescanning`."""
+    model: str | None
+    """The id of the model that answers now."""
+    backfill: BackfillStatus | None
+    """What is done for another model: the one that is going to answer, or the one that refines."""
 
 
 class StatusResult(TypedDict):
@@ -149,7 +161,7 @@ class StatusResult(TypedDict):
 
     version: str
     model: str | None
-    """The id of the model that answers; None if it cannot be used, and `problem` says why."""
+    """The id of the model that the settings name; None if it cannot be used, and `problem` says why."""
     problem: str | None
     folders: list[FolderStatus]
 

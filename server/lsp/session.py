@@ -130,6 +130,12 @@ class Session(LanguageServer):
             except ModelError as error:
                 problems.append(f"meaning.model: {error}; using {self._base.model!r}")
                 settings = replace(settings, model=self._base.model)
+        if settings.refine_model:  # its files, which are large, are checked when it is loaded
+            try:
+                resolve_model(settings.refine_model)
+            except ModelError as error:
+                problems.append(f"meaning.refineModel: {error}; using none")
+                settings = replace(settings, refine_model="")
         for problem in problems:
             self.show_once(problem, types.MessageType.Warning)
         self.folders.configure(settings)
@@ -211,6 +217,8 @@ class Session(LanguageServer):
         """Called in the threads that index and watch."""
         if folder.problem:
             on_loop(self.loop, self.show_once, folder.problem, types.MessageType.Error)
+        elif folder.model_problem:
+            on_loop(self.loop, self.show_once, folder.model_problem, types.MessageType.Error)
         elif folder.unwatched and folder.path.is_dir():
             late = f"{folder.path}: some changes are seen late: {folder.unwatched}"
             # A limit of the system is met by one folder after the other: for the user that is one thing.
@@ -235,11 +243,12 @@ class Session(LanguageServer):
 def folder_status(folder: Folder) -> FolderStatus:
     """How a folder is; looks into its index, so not for the event loop."""
     files = units = pending = 0
-    problem = folder.problem
+    model = None
+    problem = folder.problem or folder.model_problem
     try:
         with folder.reading() as searcher:
             status = searcher.index.status()
-        files, units, pending = status.files, status.units, status.pending
+        files, units, pending, model = status.files, status.units, status.pending, status.model
         problem = problem or next(reversed([*status.problems, *folder.problems]), None)
     except EXPECTED as error:
         problem = problem or str(error)
@@ -253,6 +262,8 @@ def folder_status(folder: Folder) -> FolderStatus:
         "pending": folder.pending(pending),
         "problem": problem,
         "watch": folder.watch,
+        "model": model,
+        "backfill": folder.backfill and {"model": folder.backfill[0], "left": folder.backfill[1]},
     }
 
 

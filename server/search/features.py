@@ -93,6 +93,11 @@ def _path_signals(path: str) -> _PathSignals:
     )
 
 
+def by_the_way(path: str) -> bool:
+    """Whether a file is a test, an example or somebody else's code: seldom what is looked for."""
+    return any(_path_signals(path).flags[:3])
+
+
 def feature_matrix(candidates: Sequence[Candidate], terms: Terms) -> Matrix:
     """The signals of all candidates, row by row, columns as FEATURES names them."""
     lowered = frozenset(name.lower() for name in terms.identifiers)

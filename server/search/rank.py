@@ -38,6 +38,8 @@ class Ranking:
     symbol: Matrix
     repeat: float
     """What each better unit of the same file takes off a unit's score."""
+    refine: float
+    """What a score gains where a better model finds a unit's cosine higher by 1; see `server.search.refine`."""
 
     @classmethod
     @cache
@@ -51,7 +53,7 @@ class Ranking:
         sentence, symbol = (
             np.array([values[part].get(name, 0.0) for name in FEATURES], np.float32) for part in ("sentence", "symbol")
         )
-        return cls(sentence, symbol, values["files"]["repeat"])
+        return cls(sentence, symbol, values["files"]["repeat"], values["refine"]["weight"])
 
     def scores(self, symbol: bool, candidates: Sequence[Candidate], features: Matrix) -> Scores:
         """The score of each candidate, whose signals are a row of `features`; `symbol` says which sort the query is.

@@ -19,6 +19,7 @@ from .features import feature_matrix
 from .filters import allowed_units
 from .present import Presenter
 from .rank import Ranking, Scores, is_symbol, order
+from .refine import Refiner
 from .unsaved import gather_unsaved
 
 SPARE = 10
@@ -40,11 +41,12 @@ class Searcher:
         index: Index,
         buffers: Buffers | None = None,
         ranking: Ranking | None = None,
+        refiner: Refiner | None = None,
         stale: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`stale` hears of files that an answer met and that are not as they were indexed: not all that changes a file
-        is told by the system (another hard link, another machine)."""
-        self.index, self._buffers = index, buffers
+        """`refiner` brings in a better model's opinion. `stale` hears of files that an answer met and that are not as
+        they were indexed: not all that changes a file is told by the system (another hard link, another machine)."""
+        self.index, self._buffers, self._refiner = index, buffers, refiner
         self._ranking = ranking or Ranking.shipped()
         self._presenter = Presenter(index.root, stale)
 
@@ -100,7 +102,10 @@ class Searcher:
             return candidates, np.array([c.lexical for c in candidates], np.float32)
         if query.only == "dense":
             return candidates, np.array([c.dense for c in candidates], np.float32)
-        return candidates, self._ranking.scores(is_symbol(query.text), candidates, feature_matrix(candidates, terms))
+        scores = self._ranking.scores(is_symbol(query.text), candidates, feature_matrix(candidates, terms))
+        if self._refiner:
+            scores = self._refiner.refined(query.text, candidates, scores, self._ranking.refine)
+        return candidates, scores
 
     def _follow(self) -> None:
         self.index.vectors.follow()

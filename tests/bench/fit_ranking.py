@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,34 +61,43 @@ class Case:
     right: npt.NDArray[np.bool_]
     """For each file, whether it is an answer."""
 
+    @classmethod
+    def of(
+        cls, repo: str, symbol: bool, item: dict[str, Any], candidates: list[Candidate], features: Array | None = None
+    ) -> Case:
+        """A judged question, as annotations/*.json has it, and what was found for it."""
+        targets = [_target(target) for target in [*item.get("relevant", []), *item.get("secondary", [])]]
+        met = [frozenset(i for i, target in enumerate(targets) if _meets(c, target)) for c in candidates]
+        names = {path: number for number, path in enumerate(sorted({c.path for c in candidates}))}
+        numbers = np.array([names[c.path] for c in candidates], np.int64)
+        right = np.zeros(len(names), bool)
+        for number, targets_met in zip(numbers, met, strict=True):
+            right[number] |= bool(targets_met)
+        features = np.empty((len(candidates), 0)) if features is None else features
+        return cls(repo, symbol, candidates, features, met, len(targets), numbers, right)
+
+
+def judged(bench: Path, bundle: Bundle, settings: Settings) -> Iterator[tuple[str, Index, list[dict[str, Any]]]]:
+    """(name, index, questions) of each repository; the index is true, and closed afterwards."""
+    for spec in json.loads((bench / "repos.json").read_text()):
+        index = Index.open(bench / "repos" / spec["name"] / (spec["benchmark_root"] or ""), bundle, settings)
+        with closing(index):
+            with Workers(2) as workers:
+                index.update(workers=workers)
+            index.vectors.follow()
+            yield spec["name"], index, json.loads((bench / "annotations" / f"{spec['name']}.json").read_text())
+
 
 def load_cases(bench: Path, bundle: Bundle, settings: Settings) -> list[Case]:
     """All judged queries of all repositories, with what the product finds for them."""
-    cases = []
-    for spec in json.loads((bench / "repos.json").read_text()):
-        index = Index.open(bench / "repos" / spec["name"] / (spec["benchmark_root"] or ""), bundle, settings)
-        with Workers(2) as workers:
-            index.update(workers=workers)
-        index.vectors.follow()
-        judged = json.loads((bench / "annotations" / f"{spec['name']}.json").read_text())
-        cases += [_case(index, spec["name"], item) for item in judged]
-        index.close()
-    return cases
+    return [_case(index, repo, item) for repo, index, items in judged(bench, bundle, settings) for item in items]
 
 
 def _case(index: Index, repo: str, item: dict[str, Any]) -> Case:
     query = parse_query(item["query"])
     terms = terms_of(index, query.text)
     candidates = gather(index, terms, index.embedder.embed_queries([query.text])[0], None)
-    targets = [_target(target) for target in [*item.get("relevant", []), *item.get("secondary", [])]]
-    met = [frozenset(i for i, target in enumerate(targets) if _meets(c, target)) for c in candidates]
-    names = sorted({c.path for c in candidates})
-    numbers = np.array([names.index(c.path) for c in candidates], np.int64)
-    right = np.zeros(len(names), bool)
-    for number, targets_met in zip(numbers, met, strict=True):
-        right[number] |= bool(targets_met)
-    features = feature_matrix(candidates, terms)
-    return Case(repo, is_symbol(query.text), candidates, features, met, len(targets), numbers, right)
+    return Case.of(repo, is_symbol(query.text), item, candidates, feature_matrix(candidates, terms))
 
 
 def _target(raw: Any) -> tuple[str, int, int]:
@@ -118,7 +128,11 @@ def fit(cases: Sequence[Case]) -> dict[str, Any]:
         weights[0] = np.maximum(weights[0], low)
         weights[1] = np.maximum(weights[0] + weights[1], low) - weights[0]
     sentence, symbol = weights[0] / data.scale, (weights[0] + weights[1]) / data.scale
-    values: dict[str, Any] = {"sentence": _named(sentence), "symbol": _named(symbol)}
+    values: dict[str, Any] = {
+        "sentence": _named(sentence),
+        "symbol": _named(symbol),
+        "refine": {"weight": Ranking.shipped().refine},  # fitted by itself: see fit_refine.py
+    }
     spread = float(np.mean([np.ptp(case.features @ sentence) for case in cases if len(case.candidates)])) / 10
 
     def score(repeat: float) -> float:
@@ -175,9 +189,11 @@ def _named(weights: Array) -> dict[str, float]:
     return {name: round(float(w), 4) for name, w in zip(FEATURES, weights, strict=True) if abs(w) > 5e-4}
 
 
-def ndcg(case: Case, ranking: Ranking) -> float:
-    """NDCG@10 of one query, as score.py counts it: a target is met at the rank of its first hit."""
-    scores = ranking.scores(case.symbol, case.candidates, case.features)
+def ndcg(case: Case, ranking: Ranking, scores: Array | None = None) -> float:
+    """NDCG@10 of one query, as score.py counts it: a target is met at the rank of its first hit. The scores are those
+    of the ranking, if no others are given."""
+    if scores is None:
+        scores = ranking.scores(case.symbol, case.candidates, case.features)
     place = {id(c): i for i, c in enumerate(case.candidates)}
     ranked = order(case.candidates, scores, ranking.repeat, 10)
     seen: set[int] = set()

@@ -81,12 +81,13 @@ def write_bundle(
     encoders: Sequence[str] = ("model.onnx",),
     special: bool = False,
     changed: Mapping[str, Any] | None = None,
+    seed: int = 0,
 ) -> Path:
-    """A sound bundle, with `changed` keys of bundle.json laid over it."""
+    """A sound bundle, with `changed` keys of bundle.json laid over it; another `seed` sees other likenesses."""
     folder.mkdir(parents=True, exist_ok=True)
     write_tokenizer(folder / "tokenizer.json", special=special)
-    for seed, name in enumerate(encoders):
-        write_model(folder / name, seed=seed)
+    for number, name in enumerate(encoders):
+        write_model(folder / name, seed=seed + number)
     return write_manifest(folder, encoders, changed)
 
 

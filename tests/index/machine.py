@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from server.embed.bundle import Bundle
 from server.embed.embedder import Embedder
 from server.index.buffers import Buffers
+from server.index.embeddings import Embeddings
 from server.index.index import WHOLE, Index
 from server.index.prepare import prepare_text
 from server.index.store import Store
@@ -338,7 +339,7 @@ def killed_after(writes: int) -> Iterator[None]:
     left = [writes]
 
     def wrap(original: Any) -> Any:
-        def dying(store: Store, *arguments: Any, **keywords: Any) -> Any:
+        def dying(store: Any, *arguments: Any, **keywords: Any) -> Any:
             if not left[0]:
                 raise Killed
             left[0] -= 1
@@ -350,7 +351,7 @@ def killed_after(writes: int) -> Iterator[None]:
         mock.patch.object(Store, "put", wrap(Store.put)),
         mock.patch.object(Store, "remove", wrap(Store.remove)),
         mock.patch.object(Store, "set_meta", wrap(Store.set_meta)),
-        mock.patch.object(Store, "put_embedding", wrap(Store.put_embedding)),
+        mock.patch.object(Embeddings, "put", wrap(Embeddings.put)),
     ):
         yield
 

@@ -8,7 +8,6 @@ import pytest
 
 from server.lsp import session
 from server.settings import Settings
-from tests.embed.tiny import write_bundle
 
 from .peer import Json, Peer, peer_of, story
 
@@ -101,18 +100,6 @@ async def test_a_setting_that_the_index_depends_on_is_taken_up(settings: Setting
         await peer.indexed()
         assert "w9" not in await peer.names("w9")
         assert "w1" in await peer.names("w1")
-
-
-@story
-async def test_another_model_answers_when_it_is_set(settings: Settings, workspace: Path, tmp_path: Path) -> None:
-    other = write_bundle(tmp_path / "other", changed={"id": "tiny-2", "max_tokens": 64})
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
-        peer.notify("workspace/didChangeConfiguration", {"settings": {"meaning": {"model": str(other)}}})
-        await peer.indexed()
-        result = await peer.request("meaning/search", {"query": "w1"})
-        assert (result["model"], result["indexed"], result["pending"]) == ("tiny-2", 3, 0)
 
 
 @story

@@ -1,0 +1,147 @@
+"""Two tiers: what the quick model found is put in order by a slower and better one.
+
+Its vectors are computed in the background (`server.index.backfill`), and here, for the best candidates that have none
+yet, as far as a budget of time goes. A candidate without one keeps the place that the quick model gave it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from ..embed.pace import Pace
+from ..index.embeddings import Embeddings
+from ..index.index import Index
+from ..index.prepare import Embeddable, PreparedFile
+from ..index.vectors import Vectors
+from ..parse import NotText, decode
+from ..workspace.read import read_regular
+from .candidates import Candidate
+from .rank import Scores
+
+REFINED = 50
+"""Candidates that the better model looks at, the best of the quick one's."""
+
+COMPARABLE = 5
+"""Of them, so many have to have its vector: its cosines say something beside each other alone."""
+
+BATCH_TEXTS = 8
+"""Texts that are embedded at once, where a model is fast enough."""
+
+REMEMBERED = 2_000
+"""Vectors that were computed for a search and may not be stored yet."""
+
+
+class Refiner:
+    """The second tier of one index. Safe to share between threads."""
+
+    def __init__(
+        self,
+        index: Index,
+        pace: Callable[[], Pace | None],
+        budget: float,
+        prepare: Callable[[str, str], PreparedFile],
+        unsaved: Callable[[str], str | None] = lambda _: None,
+        missed: Callable[[Sequence[str]], None] = lambda _: None,
+    ) -> None:
+        """`pace` gives the better model's embedder, None while it is not there. `budget` is in seconds for one search.
+        `prepare` splits a file's text, by its path; `unsaved` tells the text of an open document. `missed` hears which
+        files had candidates without a vector, the best first."""
+        self._index, self._pace, self._budget, self._prepare = index, pace, budget, prepare
+        self._unsaved, self._missed = unsaved, missed
+        self._lock = threading.Lock()
+        self._computed: dict[bytes, Vectors] = {}
+        """The latest last."""
+
+    def refined(self, query: str, candidates: Sequence[Candidate], scores: Scores, weight: float) -> Scores:
+        """The scores, with `weight` times what the better model thinks more of each. Raises ModelError, StoreError."""
+        if pace := self._pace():
+            places, differences = self.opinion(pace, query, candidates, scores)
+            scores = scores.copy()
+            scores[places] += weight * differences
+        return scores
+
+    def opinion(
+        self, pace: Pace, query: str, candidates: Sequence[Candidate], scores: Scores
+    ) -> tuple[npt.NDArray[np.int64], Scores]:
+        """Places among the candidates, and how much nearer to the query the better model sees each of them than the
+        quick one does: its cosines are brought to the other's mean and spread, for every model has its own."""
+        end = time.perf_counter() + self._budget
+        best = np.argsort(-scores, kind="stable")[:REFINED]
+        vectors = self._vectors(pace, [candidates[place] for place in best], end)
+        known = np.array([place for place in best if candidates[place].key in vectors], np.int64)
+        if len(known) < COMPARABLE:
+            return known[:0], scores[:0]
+        [asked] = pace.embedder.embed_queries([query])
+        theirs = np.array([(vectors[candidates[place].key] @ asked).max() for place in known], np.float32)
+        ours = np.array([candidates[place].dense for place in known], np.float32)
+        alike = (theirs - theirs.mean()) / max(float(theirs.std()), 1e-6) * ours.std() + ours.mean()
+        return known, alike - ours
+
+    def _vectors(self, pace: Pace, best: Sequence[Candidate], end: float) -> dict[bytes, Vectors]:
+        """The better model's vectors by key: those that are stored, and what can be computed until `end`."""
+        found = Embeddings(self._index.store, pace.embedder.bundle).of({c.key for c in best})
+        with self._lock:
+            found.update((c.key, self._computed[c.key]) for c in best if c.key in self._computed)
+        missing = {c.key: c for c in reversed(best) if c.key not in found}
+        if missing:
+            wanted = [missing[key] for key in reversed(missing)]
+            self._missed([*dict.fromkeys(c.path for c in wanted)])
+            found.update(self._compute(pace, wanted, end))
+        return found
+
+    def _compute(self, pace: Pace, wanted: Sequence[Candidate], end: float) -> dict[bytes, Vectors]:
+        """Vectors of the first of `wanted`, as many as the time is enough for."""
+        found: dict[bytes, Vectors] = {}
+        waiting: list[Embeddable] = []
+        for texts in _batches(self._texts(wanted), end):
+            waiting += texts
+            while waiting:
+                some = [(text.text, text.breaks) for text in waiting]
+                vectors = pace.embed_code(some, end - time.perf_counter(), least=0)
+                if not vectors:
+                    break
+                found.update(zip((text.key for text in waiting), vectors, strict=False))
+                waiting = waiting[len(vectors) :]
+        with self._lock:
+            self._computed.update(found)
+            for key in list(islice(self._computed, max(0, len(self._computed) - REMEMBERED))):
+                del self._computed[key]
+        return found
+
+    def _texts(self, wanted: Iterable[Candidate]) -> Iterator[Embeddable]:
+        """What is to be embedded of each candidate that is still in its file; each file is looked at once."""
+        files: dict[tuple[str, bool], dict[bytes, Embeddable]] = {}
+        for c in wanted:
+            file = (c.path, c.unsaved)
+            if file not in files:
+                text = self._unsaved(c.path) if c.unsaved else self._saved(c.path)
+                texts = self._prepare(c.path, text).texts if text is not None else ()
+                files[file] = {each.key: each for each in texts}
+            if c.key in files[file]:
+                yield files[file][c.key]
+
+    def _saved(self, path: str) -> str | None:
+        with suppress(OSError, NotText):
+            return decode(read_regular(self._index.root / path))
+        return None
+
+
+def _batches(texts: Iterator[Embeddable], end: float) -> Iterator[list[Embeddable]]:
+    """The texts in batches, until it is late: to read them takes time, too."""
+    batch: list[Embeddable] = []
+    for text in texts:
+        batch.append(text)
+        if len(batch) == BATCH_TEXTS:
+            yield batch
+            batch = []
+        if time.perf_counter() > end:
+            return
+    if batch:
+        yield batch
