@@ -206,3 +206,37 @@ def test_without_a_runtime_the_error_names_the_extra(tmp_path: Path, monkeypatch
 def test_the_runtime_is_imported_only_when_an_embedder_is_made() -> None:
     program = "import sys, server.embed.embedder; sys.exit('onnxruntime' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_device_that_is_asked_for_is_used_or_refused(tmp_path: Path) -> None:
+    bundle = Bundle.load(write_bundle(tmp_path))
+    assert Embedder(bundle, 1, "cpu").device == "cpu"
+    if "CUDAExecutionProvider" in module._runtime().get_available_providers():
+        pytest.skip("this machine may have a card")
+    assert Embedder(bundle, 1, "auto").device == "cpu"
+    with pytest.raises(RuntimeMissingError, match=r'device "cuda": .*meaning-lsp\[gpu\]'):
+        Embedder(bundle, 1, "cuda")
+
+
+def test_a_card_that_cannot_be_used_is_told_only_to_who_asked_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime takes the processor then, and says so on stderr alone."""
+    bundle = Bundle.load(write_bundle(tmp_path))
+    runtime = module._runtime()
+    original = runtime.InferenceSession
+    asked: list[list[str]] = []
+
+    def on_the_processor(path: str, options: Any, providers: list[str]) -> Any:
+        asked.append(providers)
+        return original(path, options, providers=["CPUExecutionProvider"])
+
+    monkeypatch.setattr(runtime, "get_available_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"])
+    monkeypatch.setattr(runtime, "InferenceSession", on_the_processor)
+    assert Embedder(bundle, 1, "auto").device == "cpu"
+    assert asked == [["CUDAExecutionProvider", "CPUExecutionProvider"]]
+    with pytest.raises(RuntimeMissingError, match="the NVIDIA card cannot be used"):
+        Embedder(bundle, 1, "cuda")
+    asked.clear()
+    assert Embedder(bundle, 1, "cpu").device == "cpu"
+    assert asked == [["CPUExecutionProvider"]]

@@ -1,0 +1,160 @@
+"""A better model's opinion changes the order, as far as it is known, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from server.embed.bundle import Bundle
+from server.embed.embedder import Embedder
+from server.embed.pace import Pace
+from server.index.embeddings import Embeddings
+from server.index.index import Index
+from server.index.prepare import prepare_text
+from server.search import refine
+from server.search.candidates import Candidate
+from server.search.query import parse_query
+from server.search.rank import Ranking, Scores
+from server.search.refine import Refiner
+from server.search.searcher import Searcher
+from server.settings import Settings
+from tests.embed.tiny import write_bundle
+
+QUERY = "w11 w22"
+
+
+class Story:
+    """An index with twenty functions, a search in it, and a better model."""
+
+    def __init__(self, root: Path, settings: Settings, quick: Bundle, better: Bundle) -> None:
+        self.root = root
+        for i in range(20):
+            (root / f"f{i}.py").write_text(f"def f{i}():\n    return w{i} + w{i + 1}\n")
+        self.index = Index.open(root, quick, settings)
+        self.index.update()
+        self.pace = Pace(Embedder(better, 1))
+        self.missed: list[str] = []
+
+    def refiner(self, budget: float = 60, unsaved: Callable[[str], str | None] = lambda _: None) -> Refiner:
+        return Refiner(self.index, lambda: self.pace, budget, prepare_text, unsaved, self.missed.extend)
+
+    def scored(self) -> tuple[list[Candidate], Scores]:
+        return Searcher(self.index).score(parse_query(QUERY), self.index.embedder.embed_queries([QUERY])[0])
+
+    def store(self, *candidates: Candidate) -> None:
+        """The better model's vectors of these units, as a backfill leaves them."""
+        of_better = Embeddings(self.index.store, self.pace.embedder.bundle)
+        with self.index.store.transaction():
+            for c in candidates:
+                text = (self.root / c.path).read_text()
+                [prepared] = [each for each in prepare_text(c.path, text).texts if each.key == c.key]
+                of_better.put(c.key, self.pace.embedder.embed_code([(prepared.text, prepared.breaks)])[0])
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    quick = Bundle.load(write_bundle(tmp_path / "quick"))
+    better = Bundle.load(write_bundle(tmp_path / "better", changed={"id": "tiny-2"}, seed=5))
+    story = Story(root, Settings(cache_dir=tmp_path / "cache", threads=1), quick, better)
+    yield story
+    story.index.close()
+
+
+def test_the_opinion_is_on_the_quick_models_scale(story: Story) -> None:
+    candidates, scores = story.scored()
+    places, more = story.refiner().opinion(story.pace, QUERY, candidates, scores)
+    assert len(places) == len(candidates) == 20
+    dense = np.array([candidates[place].dense for place in places])
+    assert np.mean(more) == pytest.approx(0, abs=1e-5)
+    assert np.std(dense + more) == pytest.approx(np.std(dense), abs=1e-4)
+
+
+def test_the_order_becomes_the_better_models_as_its_weight_grows(story: Story) -> None:
+    candidates, scores = story.scored()
+    refined = story.refiner().refined(QUERY, candidates, scores, weight=1e6)
+    [asked] = story.pace.embedder.embed_queries([QUERY])
+    story.store(*candidates)
+    of_better = Embeddings(story.index.store, story.pace.embedder.bundle).of(c.key for c in candidates)
+    more = [float((of_better[c.key] @ asked).max()) for c in candidates]
+    more_than_quick = np.array(more) / np.std(more) * np.std([c.dense for c in candidates])
+    more_than_quick -= [c.dense for c in candidates]
+    assert list(np.argsort(-refined)) == list(np.argsort(-more_than_quick))
+    assert np.array_equal(story.refiner().refined(QUERY, candidates, scores, weight=0), scores)
+
+
+def test_stored_vectors_cost_no_time_and_those_without_keep_their_place(story: Story) -> None:
+    candidates, scores = story.scored()
+    best = np.argsort(-scores, kind="stable")
+    story.store(*(candidates[place] for place in best[:8]))
+    refined = story.refiner(budget=0).refined(QUERY, candidates, scores, weight=3)
+    assert set(np.flatnonzero(refined != scores)) <= set(best[:8])
+    assert len(np.flatnonzero(refined != scores)) >= 5
+    assert story.missed == [candidates[place].path for place in best[8:]]
+
+
+def test_few_that_are_known_say_nothing(story: Story) -> None:
+    candidates, scores = story.scored()
+    story.store(*candidates[: refine.COMPARABLE - 1])
+    assert np.array_equal(story.refiner(budget=0).refined(QUERY, candidates, scores, weight=3), scores)
+
+
+def test_only_the_best_are_looked_at(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refine, "REFINED", 6)
+    candidates, scores = story.scored()
+    places, _ = story.refiner().opinion(story.pace, QUERY, candidates, scores)
+    assert list(places) == list(np.argsort(-scores, kind="stable")[:6])
+
+
+def test_what_was_computed_for_one_search_is_there_for_the_next(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refiner = story.refiner()
+    candidates, scores = story.scored()
+    first = refiner.refined(QUERY, candidates, scores, weight=3)
+    monkeypatch.setattr(refiner, "_budget", 0)
+    assert np.array_equal(refiner.refined(QUERY, candidates, scores, weight=3), first)
+    monkeypatch.setattr(refine, "REMEMBERED", 7)
+    refiner.refined("w3", [replace(c, key=c.key) for c in candidates], scores, weight=3)
+    assert len(refiner._computed) == 20  # nothing new came
+
+
+def test_an_open_documents_text_is_the_buffers(story: Story) -> None:
+    candidates, scores = story.scored()
+    text = "def f0():\n    return w30 + w31\n"
+    key = prepare_text("f0.py", text).texts[0].key
+    unsaved = [replace(c, unit=-1, key=key) if c.path == "f0.py" else c for c in candidates]
+    story.store(*(c for c in candidates if c.path != "f0.py"))
+    places, _ = story.refiner(unsaved={"f0.py": text}.get).opinion(story.pace, QUERY, unsaved, scores)
+    assert len(places) == 20
+    places, _ = story.refiner().opinion(story.pace, QUERY, unsaved, scores)
+    assert len(places) == 19
+
+
+def test_a_file_that_is_gone_or_another_one_is_passed_over(story: Story) -> None:
+    candidates, scores = story.scored()
+    (story.root / "f1.py").unlink()
+    (story.root / "f2.py").write_text("def f2(): ...\n")
+    places, _ = story.refiner().opinion(story.pace, QUERY, candidates, scores)
+    assert sorted(candidates[p].path for p in set(range(20)) - set(places.tolist())) == ["f1.py", "f2.py"]
+
+
+def test_a_model_that_is_not_there_yet_changes_nothing(story: Story) -> None:
+    candidates, scores = story.scored()
+    refiner = Refiner(story.index, lambda: None, 60, prepare_text)
+    assert np.array_equal(refiner.refined(QUERY, candidates, scores, weight=3), scores)
+
+
+def test_one_side_alone_is_not_refined(story: Story) -> None:
+    searcher = Searcher(story.index, refiner=story.refiner())
+    plain = Searcher(story.index)
+    for only in ("dense", "lexical"):
+        query = parse_query(QUERY, only=only)
+        assert searcher.search(query).hits == plain.search(query).hits
+    assert searcher.search(parse_query(QUERY)).hits != plain.search(parse_query(QUERY)).hits
+    assert Ranking.shipped().refine > 0
