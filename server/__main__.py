@@ -131,12 +131,17 @@ def _parser() -> argparse.ArgumentParser:
     status = _command(commands, "status", _status, "tell what the index of a folder holds")
     for command in (index, status):
         command.add_argument("path", nargs="?", default=".", help="the workspace folder (default: this one)")
+    mcp = _command(commands, "mcp", _mcp, "an MCP server on stdio, for coding agents", json=False)
+    mcp.add_argument("paths", nargs="*", default=["."], help="the workspace folders (default: this one)")
     return parser
 
 
-def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str, json: bool = True
+) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    command.add_argument("--json", action="store_true", help="print JSON")
+    if json:
+        command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("--model", metavar="NAME|DIR", help="the model: default, or a bundle's folder")
     command.add_argument("--cache-dir", metavar="DIR", help="where indexes live")
     command.set_defaults(run=run)
@@ -304,6 +309,28 @@ def _status_of(root: Path, options: argparse.Namespace) -> Status:
         return Status(str(root), str(folder), 0, 0, 0, _bundle(settings.model).id, (nothing,))
     with closing(_open(root, options)) as index:
         return index.status()
+
+
+def _mcp(options: argparse.Namespace) -> int:
+    try:
+        from .agents.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "pydantic"):
+            raise
+        raise Failure("the `mcp` package is not installed: pip install 'meaning-lsp[mcp]'") from None
+    roots = [_workspace(path) for path in options.paths]
+    settings = _settings(options)
+    with _told_errors():
+        _bundle(settings.model)
+        return serve(roots, settings)
+
+
+def _workspace(path: str) -> Path:
+    """A folder that an agent may have meant to have indexed; nobody means all that they own."""
+    root = _folder(path)
+    if root in (Path(root.anchor), Path.home()):
+        raise UsageError(f"{root}: that is all there is; name the workspace's folder: {PROGRAM} mcp PATH")
+    return root
 
 
 # -- shared by commands
