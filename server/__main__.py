@@ -131,6 +131,8 @@ def _parser() -> argparse.ArgumentParser:
     status = _command(commands, "status", _status, "tell what the index of a folder holds")
     for command in (index, status):
         command.add_argument("path", nargs="?", default=".", help="the workspace folder (default: this one)")
+    nvim = commands.add_parser("nvim", help="print the folder of the Neovim plugin")
+    nvim.set_defaults(run=_nvim)
     mcp = _command(commands, "mcp", _mcp, "an MCP server on stdio, for coding agents", json=False)
     mcp.add_argument("paths", nargs="*", default=["."], help="the workspace folders (default: this one)")
     return parser
@@ -309,6 +311,11 @@ def _status_of(root: Path, options: argparse.Namespace) -> Status:
         return Status(str(root), str(folder), 0, 0, 0, _bundle(settings.model).id, (nothing,))
     with closing(_open(root, options)) as index:
         return index.status()
+
+
+def _nvim(_options: argparse.Namespace) -> int:
+    print_line(str(Path(__file__).with_name("editors") / "nvim"))
+    return 0
 
 
 def _mcp(options: argparse.Namespace) -> int:

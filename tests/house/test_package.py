@@ -61,7 +61,7 @@ def test_the_wheel_holds_all_of_the_server_and_nothing_else(wheel: Path) -> None
     wanted = {file.relative_to(ROOT) for file in sources("server")}
     wanted |= {
         file.relative_to(ROOT)
-        for pattern in ("py.typed", "parse/queries/*.scm", "search/*.json", "embed/default/*")
+        for pattern in ("py.typed", "editors/**/*.lua", "parse/queries/*.scm", "search/*.json", "embed/default/*")
         for file in (ROOT / "server").glob(pattern)
     }
     assert names == {path.as_posix().replace("server/", "meaning_lsp/", 1) for path in wanted}
