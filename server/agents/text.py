@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..parse import NotText, decode, split_lines
-from ..workspace.read import read_regular
+from ..search.source import current_text
 from .workspace import Finding, Found
 
 LONGEST_HEAD = 300
@@ -64,14 +63,9 @@ def _fitting(lines: Sequence[str], room: int) -> list[str]:
 
 
 def _code(found: Found) -> list[str]:
-    """The lines of a hit as its file has them now; none if it is gone, or is a link by now."""
-    try:
-        if found.path.resolve(strict=True) != found.path:
-            return []
-        text = decode(read_regular(found.path))
-    except (OSError, NotText):
-        return []
-    return split_lines(text)[found.hit.start_line : found.hit.end_line + 1]
+    """The lines of a hit as its file has them now; none if it is gone."""
+    text = current_text(found.root, found.hit.path) or ""
+    return text.split("\n")[found.hit.start_line : found.hit.end_line + 1]
 
 
 def _nothing(finding: Finding) -> str:
