@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from server.__main__ import main
 from server.embed.bundle import resolve_model
 from server.index.database import DATABASE
 from server.index.folder import index_folder
+from tests.embed.tiny import write_bundle
 
 Run = Callable[..., tuple[int, str, str]]
 """Arguments -> exit status, stdout, stderr."""
@@ -482,3 +485,37 @@ def _files(database: Path) -> int:
             connection.close()
     except sqlite3.OperationalError:
         return 0
+
+
+@pytest.fixture
+def better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A better model, named in the environment."""
+    better = write_bundle(tmp_path / "better", changed={"id": "tiny-better"})
+    monkeypatch.setenv("MEANING_REFINE_MODEL", str(better))
+    return better
+
+
+@pytest.mark.usefixtures("better")
+def test_an_index_holds_the_better_models_vectors_too(run: Run, root: Path, cache: Path) -> None:
+    assert run("index", root)[0] == 0
+    [database] = cache.glob("*/index.sqlite")
+    with closing(sqlite3.connect(database)) as db:
+        counts = dict(db.execute("SELECT model, count(*) FROM embeddings GROUP BY model"))
+    assert set(counts) > {"tiny-better"}
+    assert len(set(counts.values())) == 1
+    assert json.loads(run("search", "split a cron expression", root, "--json")[1])["model"] != "tiny-better"
+
+
+def test_a_better_model_that_is_no_model_is_told(run: Run, root: Path, better: Path) -> None:
+    (better / "tokenizer.json").write_text("{}")
+    status, _, err = run("search", "split a cron expression", root)
+    assert status == 1
+    assert str(better) in one_line(err)
+    assert run("search", "cron", root, "--only", "lexical")[0] == 0
+
+
+def test_a_device_that_is_none_is_told(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEANING_DEVICE", "tpu")
+    status, _, err = run("search", "split a cron expression", root)
+    assert status == 2
+    assert one_line(err) == "meaning-lsp: MEANING_DEVICE: 'tpu' is none of auto, cpu, cuda\n"

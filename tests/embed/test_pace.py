@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from server.embed import pace as module
 from server.embed.bundle import Bundle
 from server.embed.embedder import Embedder, Vectors
 from server.embed.pace import Pace
@@ -32,7 +31,7 @@ class Slow(Embedder):
 @pytest.fixture
 def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slow:
     slow = Slow(Bundle.load(write_bundle(tmp_path)), threads=1)
-    monkeypatch.setattr(module.time, "perf_counter", lambda: slow.now)
+    monkeypatch.setattr("server.embed.pace.time.perf_counter", lambda: slow.now)
     return slow
 
 

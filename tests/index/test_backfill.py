@@ -109,7 +109,9 @@ def test_what_somebody_asked_for_goes_first_then_what_matters_most(
 ) -> None:
     monkeypatch.setattr(module, "TEXTS_AT_ONCE", 1)
     assert filling.run(asked=lambda: ["no such file", "c.py"], rank=lambda path: int(path == "a.py"))
-    functions = [text[text.index("def ")] + text[text.index("def ") + 4] for text in filling.pace.texts if "def" in text]
+    functions = [
+        text[text.index("def ")] + text[text.index("def ") + 4] for text in filling.pace.texts if "def" in text
+    ]
     assert functions == ["dc", "db", "da"]
 
 
@@ -135,9 +137,7 @@ def test_it_waits_for_who_writes_unless_it_is_stopped(filling: Filling, monkeypa
     assert not filling.index.embeddings.known(row[0] for row in filling.index.store.rows("SELECT key FROM units"))
 
 
-def test_vectors_of_models_of_long_ago_go(
-    filling: Filling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_of_models_of_long_ago_go(filling: Filling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "KEPT_MODELS", 2)
     assert filling.run()
     store = filling.index.store

@@ -111,9 +111,7 @@ def test_only_the_best_are_looked_at(story: Story, monkeypatch: pytest.MonkeyPat
     assert list(places) == list(np.argsort(-scores, kind="stable")[:6])
 
 
-def test_what_was_computed_for_one_search_is_there_for_the_next(
-    story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_computed_for_one_search_is_there_for_the_next(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     refiner = story.refiner()
     candidates, scores = story.scored()
     first = refiner.refined(QUERY, candidates, scores, weight=3)
