@@ -475,8 +475,6 @@ def _started_apart(*arguments: object) -> subprocess.Popen[bytes]:
 
 
 def _files(database: Path) -> int:
-    import sqlite3
-
     try:
         connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
         try:
