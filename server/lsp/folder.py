@@ -182,7 +182,7 @@ class Folder:
         from."""
         with self._lock:
             before, self._models, self.settings = self.answering, models, settings
-            keeps = self.state == "ready" and before.name != models.answering.name
+            keeps = self.state in ("ready", "indexing") and before.name != models.answering.name
             self._stand_in = before if keeps else None
             self.backfill = self.model_problem = None
             self._drop_reader()
