@@ -18,6 +18,10 @@ class Failure(Exception):
     """The command could not do what it should: exit status 1."""
 
 
+class UsageError(Exception):
+    """The command was called wrongly: exit status 2."""
+
+
 class Interrupt:
     """Ctrl-C, which counts once: a second one could only disturb the tidying up, which is short."""
 
@@ -65,7 +69,7 @@ def close_output() -> None:
 def complain(message: str, status: int) -> int:
     """Tell one line on stderr; returns the status."""
     with suppress(OSError):  # Nobody can be told that nobody can be told.
-        print(f"{PROGRAM}: {_shown(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
+        print(f"{PROGRAM}: {shown(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
     return status
 
 
@@ -82,14 +86,15 @@ def close_complaints() -> None:
 class ProgressBar:
     """Progress on stderr while it is a terminal; gone when it is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, doing: str = "indexing", what: str = "files") -> None:
+        self._doing, self._what = doing, what
         self._shown = sys.stderr.isatty()
 
     def __call__(self, done: int, total: int) -> None:
-        """So many files of so many are indexed."""
-        if self._shown:
+        """So many of so many are done."""
+        if self._shown and total:
             filled = 30 * done // total
-            line = f"\rindexing {'█' * filled}{'░' * (30 - filled)} {done}/{total} files"
+            line = f"\r{self._doing} {'█' * filled}{'░' * (30 - filled)} {done}/{total} {self._what}"
             sys.stderr.write("\r\x1b[K" if done == total else line)
             sys.stderr.flush()
 
@@ -138,12 +143,12 @@ def as_text(answer: Answer) -> str:
     if not answer.hits:
         return "nothing found" + ("" if answer.indexed else ": the index is empty")
     return "\n".join(
-        f"{_shown(hit.path)}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} "
-        f"{_shown(f'{hit.container}.' if hit.container else '')}{_shown(hit.name)}\n    {_shown(hit.preview[:120])}"
+        f"{shown(hit.path)}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} "
+        f"{shown(f'{hit.container}.' if hit.container else '')}{shown(hit.name)}\n    {shown(hit.preview[:120])}"
         for hit in answer.hits
     )
 
 
-def _shown(text: str) -> str:
-    """Text of the workspace for a terminal, which would obey a control character, or break the line."""
+def shown(text: str) -> str:
+    """Text of others for a terminal, which would obey a control character, or break the line."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

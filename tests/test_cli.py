@@ -437,7 +437,7 @@ def test_control_c_that_an_import_turns_into_another_error_is_still_one(
         except KeyboardInterrupt:
             raise ImportError("initialization failed") from None
 
-    monkeypatch.setattr("server.__main__._open", broken_off)
+    monkeypatch.setattr("server.cli.index.open_index", broken_off)
     before = signal.getsignal(signal.SIGINT)
     try:
         status, _, err = run("index", root)

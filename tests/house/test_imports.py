@@ -23,6 +23,7 @@ BELOW: dict[str, frozenset[str]] = {
     "terminal": frozenset({"search"}),
     "lsp": frozenset({"search", "index", "workspace", "parse", "embed", "settings"}),
     "agents": frozenset({"lsp", "search", "index", "workspace", "parse", "embed", "settings"}),
+    "cli": frozenset({"terminal", "agents", "lsp", "search", "index", "workspace", "parse", "embed", "settings"}),
 }
 """A part of the server -> the parts that it may import. `__main__` may import every one, and none imports it."""
 EXPORT_MAY = ("server.embed.bundle", "server.parse")

@@ -56,7 +56,7 @@ def test_the_demo_shows_what_it_prints(tmp_path: Path) -> None:
 
 def test_every_option_of_the_text_is_one_of_a_command_line() -> None:
     programs = [
-        ROOT / "server" / "__main__.py",
+        ROOT / "server" / "cli" / "arguments.py",
         *ROOT.glob("export/*.py"),
         *ROOT.glob("export/*/__main__.py"),
     ]

@@ -1,0 +1,31 @@
+"""`meaning-lsp index`: bring the index of a folder up to date, and tell what that took."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import closing
+from dataclasses import asdict
+
+from ..terminal import ProgressBar, print_line
+from .workspace import folder, open_index, told_errors, update, workers
+
+
+def run(options: argparse.Namespace) -> int:
+    """Update the index, and have the vectors of the refining model computed, too."""
+    root = folder(options.path)
+    with told_errors(), closing(open_index(root, options)) as index:
+        from ..search.tiers import fill
+
+        report = update(index)
+        with workers() as some:
+            fill(index, some, ProgressBar("refining", "texts"))
+        if options.json:
+            print_line(json.dumps(asdict(report)))
+        else:
+            print_line(
+                f"{report.files} files, {report.units} units; {report.embedded} embedded, {report.reused} reused,"
+                f" {report.removed} files removed in {report.seconds:.1f} s"
+                + (f"; {report.pending} files are left to another process" if report.pending else "")
+            )
+    return 0
