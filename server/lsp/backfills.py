@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 
+from ..embed.bundle import ModelError
 from ..index.backfill import Backfill
 from ..index.database import DamagedStore
 from ..index.index import Index
@@ -21,7 +22,7 @@ from ..search.features import by_the_way
 from .folder import EXPECTED, Folder
 from .model import Model
 
-AGAIN_SECONDS = 30.0
+AGAIN_SECONDS = 60.0
 """How soon what could not be done is tried again: another process may be at it, or a file was changing."""
 
 QUIET_SECONDS = 0.5
@@ -87,14 +88,21 @@ class Backfills:
         for model in folder.further_models():
             if self._stopped(folder):
                 return True  # it stirs when it is ready again
+            if model.problem:  # it would be the same again, until the settings name another
+                self._note(folder, model.problem)
+                continue
             try:
                 complete = self._fill(folder, model)
+            except ModelError as error:
+                model.problem = f"the model {model.name} is not used: {error}"
+                self._note(folder, model.problem)
+                continue
             except DamagedStore:
                 self._update(folder)  # which builds the index anew
                 return True
             except EXPECTED as error:
                 complete = False
-                self._note(folder, f"the model {model.name} is not used: {error}")
+                self._note(folder, f"{model.name}: its vectors are not complete: {error}")
             except Exception:  # Whatever it is, searches and updates go on.
                 log.exception("%s: no vectors of %s", folder.path, model.name)
                 complete = False

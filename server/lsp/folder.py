@@ -134,9 +134,7 @@ class Folder:
         if (model := self._models.refining) is None:
             return None
         seconds = self.settings.refine_budget / 1000
-        return Refiner(
-            index, lambda: model.loaded, seconds, self._workers.prepare_text, self._unsaved, self._note_missed
-        )
+        return Refiner(index, lambda: model.loaded, seconds, self._unsaved, self._note_missed)
 
     def _unsaved(self, path: str) -> str | None:
         buffer = self._overlay.below(self.path).get(path)

@@ -18,6 +18,8 @@ class Model:
     def __init__(self, name: str, settings: Settings) -> None:
         """`name` as a setting has it: see `resolve_model`."""
         self.name = name
+        self.problem: str | None = None
+        """Why it cannot be used beside the one that answers."""
         self._settings = settings
         self._lock = threading.Lock()
         self._bundle: Bundle | None = None

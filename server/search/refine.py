@@ -6,6 +6,7 @@ yet, as far as a budget of time goes. A candidate without one keeps the place th
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,15 +16,18 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from ..embed.bundle import ModelError
 from ..embed.pace import Pace
 from ..index.embeddings import Embeddings
 from ..index.index import Index
-from ..index.prepare import Embeddable, PreparedFile
+from ..index.prepare import Embeddable, prepare_text
 from ..index.vectors import Vectors
 from ..parse import NotText, decode
 from ..workspace.read import read_regular
 from .candidates import Candidate
 from .rank import Scores
+
+log = logging.getLogger(__name__)
 
 REFINED = 50
 """Candidates that the better model looks at, the best of the quick one's."""
@@ -46,32 +50,40 @@ class Refiner:
         index: Index,
         pace: Callable[[], Pace | None],
         budget: float,
-        prepare: Callable[[str, str], PreparedFile],
         unsaved: Callable[[str], str | None] = lambda _: None,
         missed: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         """`pace` gives the better model's embedder, None while it is not there. `budget` is in seconds for one search.
-        `prepare` splits a file's text, by its path; `unsaved` tells the text of an open document. `missed` hears which
-        files had candidates without a vector, the best first."""
-        self._index, self._pace, self._budget, self._prepare = index, pace, budget, prepare
+        `unsaved` tells the text of an open document, by its path. `missed` hears which files had candidates without a
+        vector, the best first."""
+        self._index, self._pace, self._budget = index, pace, budget
         self._unsaved, self._missed = unsaved, missed
         self._lock = threading.Lock()
         self._computed: dict[bytes, Vectors] = {}
         """The latest last."""
 
     def refined(self, query: str, candidates: Sequence[Candidate], scores: Scores, weight: float) -> Scores:
-        """The scores, with `weight` times what the better model thinks more of each. Raises ModelError, StoreError."""
-        if pace := self._pace():
+        """The scores, with `weight` times what the better model thinks more of each. A model that fails costs an answer
+        nothing but its opinion. Raises StoreError."""
+        if (pace := self._pace()) is None:
+            return scores
+        try:
             places, differences = self.opinion(pace, query, candidates, scores)
-            scores = scores.copy()
-            scores[places] += weight * differences
+        except ModelError as error:
+            log.warning("not refined: %s", error)
+            return scores
+        scores = scores.copy()
+        scores[places] += weight * differences
         return scores
 
     def opinion(
         self, pace: Pace, query: str, candidates: Sequence[Candidate], scores: Scores
     ) -> tuple[npt.NDArray[np.int64], Scores]:
         """Places among the candidates, and how much nearer to the query the better model sees each of them than the
-        quick one does: its cosines are brought to the other's mean and spread, for every model has its own."""
+        quick one does: its cosines are brought to the other's mean and spread, for every model has its own.
+
+        Raises ModelError and StoreError.
+        """
         end = time.perf_counter() + self._budget
         best = np.argsort(-scores, kind="stable")[:REFINED]
         vectors = self._vectors(pace, [candidates[place] for place in best], end)
@@ -122,7 +134,7 @@ class Refiner:
             file = (c.path, c.unsaved)
             if file not in files:
                 text = self._unsaved(c.path) if c.unsaved else self._saved(c.path)
-                texts = self._prepare(c.path, text).texts if text is not None else ()
+                texts = prepare_text(c.path, text).texts if text is not None else ()
                 files[file] = {each.key: each for each in texts}
             if c.key in files[file]:
                 yield files[file][c.key]

@@ -11,7 +11,6 @@ from ..embed.embedder import Embedder
 from ..embed.pace import Pace
 from ..index.backfill import Backfill
 from ..index.index import Index
-from ..index.prepare import prepare_text
 from ..index.workers import Workers
 from .features import by_the_way
 from .refine import Refiner
@@ -24,7 +23,7 @@ def refiner_of(index: Index) -> Refiner | None:
         return None
     settings = index.settings
     pace = Pace(Embedder(bundle, settings.threads, settings.device))
-    return Refiner(index, lambda: pace, settings.refine_budget / 1000, prepare_text)
+    return Refiner(index, lambda: pace, settings.refine_budget / 1000)
 
 
 def fill(index: Index, workers: Workers, progress: Callable[[int, int], None]) -> int:

@@ -25,7 +25,6 @@ from server.embed.bundle import Bundle, resolve_model
 from server.embed.embedder import Embedder
 from server.embed.pace import Pace
 from server.index.index import Index
-from server.index.prepare import prepare_text
 from server.search import refine
 from server.search.query import parse_query
 from server.search.rank import Ranking, is_symbol
@@ -67,7 +66,7 @@ def refined_cases(options: argparse.Namespace, settings: Settings) -> Iterator[R
         if options.repos and repo not in options.repos:
             continue
         searcher = Searcher(index)
-        refiner = Refiner(index, lambda: pace, EVER, prepare_text)
+        refiner = Refiner(index, lambda: pace, EVER)
         for number, item in enumerate(items):
             case, scores = _scored(searcher, index, repo, item)
             key = f"{pace.embedder.id} {options.refined} {repo} {item['query']}"

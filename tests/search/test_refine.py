@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from server.embed.bundle import Bundle
-from server.embed.embedder import Embedder
+from server.embed.embedder import Embedder, EmbeddingError
 from server.embed.pace import Pace
 from server.index.embeddings import Embeddings
 from server.index.index import Index
@@ -40,7 +40,7 @@ class Story:
         self.missed: list[str] = []
 
     def refiner(self, budget: float = 60, unsaved: Callable[[str], str | None] = lambda _: None) -> Refiner:
-        return Refiner(self.index, lambda: self.pace, budget, prepare_text, unsaved, self.missed.extend)
+        return Refiner(self.index, lambda: self.pace, budget, unsaved, self.missed.extend)
 
     def scored(self) -> tuple[list[Candidate], Scores]:
         return Searcher(self.index).score(parse_query(QUERY), self.index.embedder.embed_queries([QUERY])[0])
@@ -144,8 +144,17 @@ def test_a_file_that_is_gone_or_another_one_is_passed_over(story: Story) -> None
 
 def test_a_model_that_is_not_there_yet_changes_nothing(story: Story) -> None:
     candidates, scores = story.scored()
-    refiner = Refiner(story.index, lambda: None, 60, prepare_text)
+    refiner = Refiner(story.index, lambda: None, 60)
     assert np.array_equal(refiner.refined(QUERY, candidates, scores, weight=3), scores)
+
+
+def test_a_model_that_fails_costs_nothing_but_its_opinion(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise EmbeddingError("not finite")
+
+    monkeypatch.setattr(story.pace.embedder, "embed_queries", fail)
+    candidates, scores = story.scored()
+    assert np.array_equal(story.refiner().refined(QUERY, candidates, scores, weight=3), scores)
 
 
 def test_one_side_alone_is_not_refined(story: Story) -> None:
