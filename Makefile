@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 QUESTION ?= how are .gitignore patterns matched
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench fuzz clean
+.PHONY: help demo test test-fast check format vsix bench fuzz clean
 
 help:
 	@echo "make demo       ask a question about this repository's own code"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-fast  the tests that take no time"
 	@echo "make check      style and types"
 	@echo "make format     put the style right"
+	@echo "make vsix       the VS Code extension, as one file"
 	@echo "make bench      speed, at rest and while code changes (a quarter of an hour);"
 	@echo "                with BENCH=FOLDER quality too (see tests/bench)"
 	@echo "make fuzz       thousands of random changes: the index equals one built from nothing"
@@ -43,6 +44,9 @@ format: $(VENV)/tests
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+vsix: $(VENV)/pyvenv.cfg
+	cd vscode-client && npm ci --no-audit --no-fund --ignore-scripts && PYTHON=../$(BIN)/python npm run --silent package
+
 bench: $(VENV)/tests
 	$(BIN)/python -m tests.bench.speed
 	$(BIN)/python -m tests.bench.live
@@ -53,6 +57,7 @@ fuzz: $(VENV)/tests
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	cd vscode-client && rm -rf node_modules dist out wheel .workbench
 
 # What searching needs.
 $(VENV)/runs: pyproject.toml $(VENV)/pyvenv.cfg

@@ -1,0 +1,119 @@
+/** Shows the code of a hit in an editor while somebody looks through the hits, and puts all back as it was. */
+
+import * as vscode from "vscode";
+
+import type { Hit } from "../protocol";
+import { linesOf, uriOf } from "./places";
+
+/** Where the user was. */
+interface Origin {
+  document: vscode.TextDocument;
+  column: vscode.ViewColumn;
+  selections: readonly vscode.Selection[];
+  top: number | undefined;
+  isPreview: boolean;
+}
+
+export class Preview {
+  private readonly origin = whereTheUserIs();
+  private readonly column = vscode.window.tabGroups.activeTabGroup.viewColumn;
+  private readonly openBefore = new Set(fileTabs().map(keyOf));
+  private readonly mark = vscode.window.createTextEditorDecorationType({
+    isWholeLine: true,
+    backgroundColor: new vscode.ThemeColor("editor.rangeHighlightBackground"),
+    overviewRulerColor: new vscode.ThemeColor("editorOverviewRuler.rangeHighlightForeground"),
+  });
+  private wanted: Hit | undefined;
+  private working: Promise<void> | undefined;
+  private shown: vscode.TextEditor | undefined;
+
+  /** Show a hit. Of hits that come faster than editors open, the last is shown. */
+  show(hit: Hit): void {
+    this.wanted = hit;
+    this.working ??= this.work().finally(() => (this.working = undefined));
+  }
+
+  /** Whether an editor is the one that shows a hit now. */
+  isIn(editor: vscode.TextEditor): boolean {
+    return editor === this.shown;
+  }
+
+  /** Back to where the user was: their editor, their selections, their lines on the screen, and no tab more. */
+  async restore(): Promise<void> {
+    await this.settle();
+    if (this.shown && this.origin) {
+      await goBack(this.origin);
+    }
+    await this.closeOthers();
+  }
+
+  /** The hit is going to be opened for good, or the user works on in the editor that shows it. */
+  async settle(): Promise<void> {
+    this.wanted = undefined;
+    await this.working;
+    this.mark.dispose();
+  }
+
+  /** Close the tabs that came with showing hits, but for that of the file which stays. */
+  async closeOthers(staying?: vscode.Uri): Promise<void> {
+    const ours = fileTabs().filter((tab) => !this.openBefore.has(keyOf(tab)) && uriIn(tab)?.toString() !== staying?.toString());
+    await vscode.window.tabGroups.close(ours.filter((tab) => !tab.isDirty && tab.group.viewColumn === this.column), true);
+  }
+
+  private async work(): Promise<void> {
+    while (this.wanted) {
+      const hit = this.wanted;
+      this.wanted = undefined;
+      try {
+        await this.open(hit);
+      } catch {
+        // The file is gone, or none that an editor shows. The row says where it was.
+      }
+    }
+  }
+
+  private async open(hit: Hit): Promise<void> {
+    this.shown?.setDecorations(this.mark, []);
+    const options = { viewColumn: this.column, preserveFocus: true, preview: true };
+    const editor = (this.shown = await vscode.window.showTextDocument(uriOf(hit), options));
+    const lines = linesOf(hit);
+    editor.setDecorations(this.mark, [lines]);
+    editor.revealRange(lines, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    // Where an editor opens a new tab for each file, the earlier ones go.
+    await this.closeOthers(editor.document.uri);
+  }
+}
+
+function whereTheUserIs(): Origin | undefined {
+  const editor = vscode.window.activeTextEditor;
+  if (editor?.viewColumn === undefined) {
+    return undefined;
+  }
+  return {
+    document: editor.document,
+    column: editor.viewColumn,
+    selections: editor.selections,
+    top: editor.visibleRanges[0]?.start.line,
+    isPreview: vscode.window.tabGroups.activeTabGroup.activeTab?.isPreview ?? false,
+  };
+}
+
+async function goBack({ document, column, selections, top, isPreview }: Origin): Promise<void> {
+  const editor = await vscode.window.showTextDocument(document, { viewColumn: column, preview: isPreview });
+  editor.selections = selections;
+  if (top !== undefined && editor.visibleRanges[0]?.start.line !== top) {
+    editor.revealRange(new vscode.Range(top, 0, top, 0), vscode.TextEditorRevealType.AtTop);
+  }
+}
+
+function fileTabs(): vscode.Tab[] {
+  return vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter((tab) => uriIn(tab) !== undefined);
+}
+
+function uriIn(tab: vscode.Tab): vscode.Uri | undefined {
+  return tab.input instanceof vscode.TabInputText ? tab.input.uri : undefined;
+}
+
+function keyOf(tab: vscode.Tab): string {
+  return `${tab.group.viewColumn} ${uriIn(tab)?.toString() ?? ""}`;
+}
