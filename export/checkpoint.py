@@ -77,7 +77,7 @@ def load(
         config, tensors, tokenizer = read_gguf(found.path, dtype)
     elif found.path.is_dir():
         config = read_json(found.path / CONFIG)
-        tokenizer = _tokenizer(found.path / TOKENIZER)
+        tokenizer = read_tokenizer(found.path / TOKENIZER)
         tensors = read_tensors(found.path, dtype)
     else:
         raise CheckpointError(f"{source}: neither a folder nor a .gguf file; give the checkpoint's folder")
@@ -95,16 +95,16 @@ def save(checkpoint: Checkpoint, folder: Path) -> None:
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     config = json.dumps(saved_config(checkpoint), indent=2) + "\n"
     # Each under another name first: a kill leaves the old file or the new one, never half of one.
-    with _whole(folder / WHOLE) as part:
+    with whole(folder / WHOLE) as part:
         save_file(tensors, part, metadata={"format": "pt"})
-    with _whole(folder / TOKENIZER) as part:
+    with whole(folder / TOKENIZER) as part:
         checkpoint.tokenizer.save(str(part))
-    with _whole(folder / CONFIG) as part:
+    with whole(folder / CONFIG) as part:
         part.write_text(config, encoding="utf-8")
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def whole(path: Path) -> Iterator[Path]:
     """Where to write a file that takes the name `path` when it is all there."""
     part = path.with_name(path.name + ".part")
     try:
@@ -223,7 +223,7 @@ def fresh_head(backbone_dim: int, dim: int, layer: int = LAST) -> HeadConfig:
     return HeadConfig(backbone_dim, dim, 1 if rest else heads, layer=layer)
 
 
-def _tokenizer(path: Path) -> Tokenizer:
+def read_tokenizer(path: Path) -> Tokenizer:
     if not path.exists():
         raise CheckpointError(f"{path}: missing; a checkpoint has this file, copy it again")
     try:

@@ -17,8 +17,6 @@ from .metrics import Vectors
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from .checkpoint import Checkpoint
-
 BATCH_TOKENS = 4_096
 """Most tokens of one run of a model, padding included."""
 QUERY_TOKENS = 256
@@ -47,17 +45,56 @@ class Encoder(Protocol):
         """Unit vectors of code, prompt added; what is over the model's limit is left out."""
 
 
+class Loaded(Protocol):
+    """A model in torch with its tokenizer: what is trained, and measured without a bundle."""
+
+    @property
+    def model(self) -> Any:
+        """A module: input_ids, attention_mask [texts, tokens] -> unit vectors [texts, dim]; `dim` is its property."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Without padding and truncation."""
+
+    @property
+    def query_prompt(self) -> str:
+        """Written before a query."""
+
+    @property
+    def code_prompt(self) -> str:
+        """Written before code."""
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest text that it is meant for."""
+
+    @property
+    def source(self) -> str:
+        """Where it is from, for reports."""
+
+
 def silent(_done: int, _all: int) -> None:
     """Tells nobody."""
 
 
 def tokenized(tokenizer: Tokenizer, prompt: str, texts: Sequence[str], most: int) -> list[list[int]]:
-    """The tokens of each text after its prompt, no special ones, cut to `most` and at least one."""
+    """The tokens of each text after its prompt, between those that the tokenizer puts around a text, if it does; cut to
+    `most` and at least one."""
     rows: list[list[int]] = []
+    before, after = affix(tokenizer)
+    room = most - len(before) - len(after)
     for start in range(0, len(texts), TOKENIZE_AT_ONCE):
         some = [prompt + text.encode(errors="replace").decode() for text in texts[start : start + TOKENIZE_AT_ONCE]]
-        rows += [e.ids[:most] or [0] for e in tokenizer.encode_batch(some, add_special_tokens=False)]
+        encodings = tokenizer.encode_batch(some, add_special_tokens=False)
+        rows += [[*before, *e.ids[:room], *after] or [0] for e in encodings]
     return rows
+
+
+def affix(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The special tokens that a tokenizer puts before and after a text, read off an example."""
+    bare, full = (tokenizer.encode("a", add_special_tokens=special).ids for special in (False, True))
+    start = next(at for at in range(len(full) + 1) if full[at : at + len(bare)] == bare)
+    return full[:start], full[start + len(bare) :]
 
 
 def padded(rows: Sequence[Sequence[int]], side: str = "left") -> Rows:
@@ -99,7 +136,7 @@ class CheckpointEncoder:
     """A checkpoint on a torch device."""
 
     def __init__(
-        self, checkpoint: Checkpoint, device: Any = "cpu", max_tokens: int | None = None, tell: Tell = silent
+        self, checkpoint: Loaded, device: Any = "cpu", max_tokens: int | None = None, tell: Tell = silent
     ) -> None:
         """`max_tokens`: the longest code; the checkpoint's own limit by default."""
         self._checkpoint = checkpoint
@@ -196,8 +233,9 @@ def open_encoder(
     import torch
 
     from .merge import load_any
+    from .small import is_small, load_small
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    checkpoint = load_any(model, revision)
+    checkpoint: Loaded = load_small(Path(model)) if is_small(Path(model)) else load_any(model, revision)
     checkpoint.model.eval()
     return CheckpointEncoder(checkpoint, device, max_tokens, tell)

@@ -27,6 +27,8 @@ class Row:
     package: str
     query: str
     code: str
+    name: str = ""
+    """Of the code, "" where it has none."""
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -34,7 +36,8 @@ def read_rows(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             pair = json.loads(line)
-            yield Row(*(pair[key] for key in ("language", "package", "query", "code")))
+            name = pair.get("name", "")
+            yield Row(pair["language"], pair["package"], pair["query"], pair["code"], name)
 
 
 @dataclass(frozen=True)

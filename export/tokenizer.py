@@ -19,7 +19,7 @@ MIN_COUNT = 3
 MAX_WORD_CHARS = 32
 """Longer runs of letters are base64 and the like: one unknown token."""
 
-_CAMEL = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
+CAMEL = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
 _WORD = r"[a-z]+|[0-9]+"
 
 
@@ -55,6 +55,6 @@ def make_tokenizer(words: list[str]) -> Tokenizer:
 
 def _splitter() -> Tokenizer:
     tokenizer = Tokenizer(models.WordLevel(vocab={UNKNOWN: 0}, unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace(Regex(_CAMEL), " "), normalizers.Lowercase()])
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace(Regex(CAMEL), " "), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), behavior="removed", invert=True)
     return tokenizer

@@ -15,11 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .c2llm import C2LLM
-from .checkpoint import Checkpoint
 from .contrastive import Tokens, backward, make_batch
 from .data import Batches, Example, Ids, fingerprint
-from .encoders import QUERY_TOKENS, CheckpointEncoder, padded, silent, tokenized
+from .encoders import QUERY_TOKENS, CheckpointEncoder, Loaded, padded, silent, tokenized
 from .errors import ExportError
 from .journal import TELL_SECONDS, Journal, clock, progress, say
 from .lora import add_lora
@@ -29,6 +27,8 @@ from .parallel import World
 from .recipe import Recipe
 from .state import State, load_state, save_state
 
+LENGTHS = 4
+"""Parts in which texts go through the model, beside others of about their length: less of it is padding."""
 _HEAD = "head."
 
 
@@ -49,7 +49,8 @@ class Pace:
 class Trainer:
     """One run of fine-tuning in a folder."""
 
-    checkpoint: Checkpoint
+    checkpoint: Loaded
+    """Of a family that LoRA knows (c2llm), or for a recipe that is `full`."""
     train: Sequence[Example]
     valid: Sequence[Example]
     recipe: Recipe
@@ -177,6 +178,12 @@ class Trainer:
         """With gradient. A full run in bf16 keeps its weights in float32 and only computes in bf16."""
         if not rows:
             return torch.zeros(0, self.checkpoint.model.dim, device=self.world.device)
+        order = sorted(range(len(rows)), key=lambda at: len(rows[at]))
+        size = -(-len(rows) // LENGTHS)
+        parts = [self._run([rows[at] for at in order[start : start + size]]) for start in range(0, len(rows), size)]
+        return torch.cat(parts)[torch.tensor(order, device=self.world.device).argsort()]
+
+    def _run(self, rows: Tokens) -> Tensor:
         ids, mask = (torch.from_numpy(values).to(self.world.device) for values in padded(rows))
         with self._arithmetic():
             vectors: Tensor = self.checkpoint.model(ids, mask)
@@ -215,7 +222,7 @@ class Trainer:
         return tokenized(self.checkpoint.tokenizer, self.checkpoint.code_prompt, texts, self.recipe.max_tokens)
 
 
-def weights_of(model: C2LLM) -> str:
+def weights_of(model: nn.Module) -> str:
     """Names the weights that a run starts from, by those of the head and of the norms: the rest is large."""
     digest = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
