@@ -39,6 +39,8 @@ LITTLE_DISK = 500_000_000
 FEW_WATCHES = 16_384
 """inotify watches, one a folder, which all programs of a user share."""
 VERSION_SECONDS = 20
+PARTS = ("..search.searcher", "..lsp.server", "usearch.index")
+"""Modules that bring in all the others, and one that is imported when it is first needed."""
 
 _INOTIFY = Path("/proc/sys/fs/inotify/max_user_watches")
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[.*?\])?\s*([^;]*)")
@@ -81,6 +83,7 @@ def findings(root: Path, settings: Settings) -> Iterator[Finding]:
         "Python": _python,
         "packages": _packages,
         "onnxruntime": _runtime,
+        "modules": _modules,  # after onnxruntime, which crashes where usearch is loaded before it (2.26 and 1.32)
         "SQLite": _sqlite,
         "grammars": _grammars,
         "model": lambda: _model(settings),
@@ -126,6 +129,20 @@ def _packages() -> Iterator[Finding]:
         yield Finding(ERROR, problem, f"{_python_shown()} -m pip install '{package}'")
     if not wrong:
         yield Finding(OK, f"all {len(requirements)} packages that it needs are there")
+
+
+def _modules() -> Iterator[Finding]:
+    """Whether what is there can be loaded: a wheel of another platform, a file that is missing."""
+    broken = dict[str, None]()
+    for part in PARTS:
+        try:
+            import_module(part, __package__)
+        except ImportError as error:  # noqa: PERF203
+            broken[str(error)] = None
+    for problem in broken:
+        yield Finding(ERROR, problem, _reinstall())
+    if not broken:
+        yield Finding(OK, "all of its modules can be loaded")
 
 
 def _requirement_problem(requirement: str) -> tuple[str, str] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -17,13 +19,18 @@ PATIENCE = 120.0
 
 
 def found(program: str, how: str) -> str:
-    """A program, from the path or beside this Python; without it the test is skipped, or fails where none may be."""
+    """A program, from the path or beside this Python."""
     here = shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent))
     if here is None:
-        absent = pytest.fail if os.environ.get("CI") else pytest.skip
-        absent(f"no {program} here: {how}")
-    assert here
+        missing(f"no {program} here: {how}")
     return here
+
+
+def missing(message: str) -> NoReturn:
+    """A machine of one's own may lack what a test needs, CI may not."""
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)
 
 
 def neovim() -> str:
@@ -53,10 +60,9 @@ def surroundings(folder: Path) -> Mapping[str, str]:
     }
 
 
-def section(title: str, language: str) -> str:
-    """The code that README tells the users of an editor to write: the first block of its language after the title."""
-    after = README.partition(f"\n**{title}**")[2]
-    assert after, f"README has no **{title}**"
-    code = after.partition(f"```{language}\n")[2].partition("```")[0]
-    assert code
-    return code
+def blocks(editor: str, language: str) -> list[str]:
+    """The code in a language that README tells the users of an editor to write."""
+    part = README.partition(f"\n**{editor}**")[2].partition("\n**")[0].partition("\n## ")[0]
+    found = re.findall(rf"```{language}\n(.*?)```", part, re.DOTALL)
+    assert found, f"README has no {language} for {editor}"
+    return found

@@ -13,7 +13,7 @@ import pytest
 
 from tests.agents.conftest import write
 
-from .programs import PATIENCE, README, neovim, section, surroundings
+from .programs import PATIENCE, README, blocks, neovim, surroundings
 
 SCRIPT = Path(__file__).with_name("neovim.lua")
 pytestmark = pytest.mark.slow
@@ -27,10 +27,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 def user(folder: Path) -> Mapping[str, str]:
     """Somebody who has done what the README says."""
     environment = surroundings(folder)
-    subprocess.run(["sh", "-euc", section("Neovim", "sh")], env=environment, check=True)
+    subprocess.run(["sh", "-euc", blocks("Neovim", "sh")[0]], env=environment, check=True)
     configuration = Path(environment["HOME"], ".config", "nvim", "init.lua")
     configuration.parent.mkdir(parents=True)
-    configuration.write_text(section("Neovim", "lua"))
+    configuration.write_text(blocks("Neovim", "lua")[0])
     return environment
 
 
