@@ -19,7 +19,7 @@ from .. import __version__
 from ..lsp.folder import EXPECTED
 from ..search.query import QueryError, parse_query
 from ..settings import Settings
-from .text import as_text
+from .text import LONGEST_ERROR, as_text, plain
 from .tools import INSTRUCTIONS, TOOLS, SearchCode, SimilarCode, WrongArguments, description, read, schema
 from .workspace import Finding, OutsideError, Workspace
 
@@ -66,7 +66,7 @@ def server(workspace: Workspace) -> Server[Any]:
         try:
             text, wrong = await _answer(workspace, context, params.name, params.arguments or {}), False
         except (WrongArguments, QueryError, OutsideError, *EXPECTED) as error:
-            text, wrong = str(error), True
+            text, wrong = plain(str(error), LONGEST_ERROR), True
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=wrong)
 
     return Server(

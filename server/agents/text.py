@@ -10,6 +10,7 @@ from .workspace import Finding, Found
 
 LONGEST_HEAD = 300
 """Characters of a path, a name or a signature."""
+LONGEST_ERROR = 2_000
 LEAST_LINES = 3
 """Fewer lines of a longer unit tell less than its signature."""
 
@@ -27,7 +28,7 @@ def _where(found: Found, roots: Sequence[Path]) -> str:
     hit = found.hit
     path = hit.path if len(roots) == 1 else str(found.path)
     name = f"{hit.container}.{hit.name}" if hit.container else hit.name
-    return f"{_plain(path)}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} {_plain(name)}"
+    return f"{plain(path)}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} {plain(name)}"
 
 
 def _bodies(found: Sequence[Found], budget: int) -> Iterator[tuple[Found, str]]:
@@ -45,7 +46,7 @@ def _bodies(found: Sequence[Found], budget: int) -> Iterator[tuple[Found, str]]:
 
 def _block(found: Found, shown: Sequence[str], hidden: int) -> str:
     if not shown:
-        return f"    {_plain(found.hit.preview)}"
+        return f"    {plain(found.hit.preview)}"
     first_hidden = found.hit.start_line + len(shown) + 1
     more = [f"… lines {first_hidden}-{found.hit.end_line + 1} are left out"] if hidden else []
     return "\n".join([f"```{found.hit.language}", *shown, "```", *more])
@@ -73,13 +74,13 @@ def _nothing(finding: Finding) -> str:
 
 
 def _notes(finding: Finding) -> list[str]:
-    notes = [_plain(problem) for problem in finding.problems]
+    notes = [plain(problem) for problem in finding.problems]
     if finding.pending:
-        notes.append(f"{finding.pending} files are not indexed yet: ask again later for what may be in them")
+        notes.append(f"files that are not indexed yet: {finding.pending}; ask again later for what may be in them")
     return [f"note: {note}" for note in notes]
 
 
-def _plain(text: str) -> str:
+def plain(text: str, longest: int = LONGEST_HEAD) -> str:
     """One short line, whatever a file is called: a line break in a name must not look like another result."""
-    plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-    return plain if len(plain) <= LONGEST_HEAD else f"{plain[:LONGEST_HEAD]}…"
+    line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: longest + 1])
+    return line if len(line) <= longest else f"{line[:longest]}…"

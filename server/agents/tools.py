@@ -11,6 +11,7 @@ from ..search.query import MAX_QUERY
 
 MAX_HITS = 50
 MAX_BUDGET = 100_000
+MAX_LINE = 100_000_000
 DEFAULT_BUDGET = 12_000
 """Characters, some 3,000 tokens: five to ten functions whole, and no harm to anybody's context."""
 
@@ -63,7 +64,7 @@ class SimilarCode(_Arguments):
     what else to change. Answers as search_code does; the place itself is left out."""
 
     path: str = Field(min_length=1, description="The file, relative to the workspace or absolute.")
-    line: int = Field(ge=1, description="A line of the function, counted from 1.")
+    line: int = Field(ge=1, le=MAX_LINE, description="A line of the function, counted from 1.")
     limit: Limit = 8
     budget: Budget = DEFAULT_BUDGET
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,11 +112,12 @@ class Workspace:
             candidates = []
         inside = [file for file in candidates if self._folders.holding(file)]
         if not inside:
-            raise OutsideError(f"{path}: outside of the workspace ({', '.join(map(str, self.roots))})")
+            raise OutsideError(f"outside of the workspace ({', '.join(map(str, self.roots))}): {path}")
         for file in inside:
-            if file.is_file():
-                return file
-        raise OutsideError(f"{path}: no such file in the workspace ({', '.join(map(str, self.roots))})")
+            with suppress(OSError):  # a name that no file system takes
+                if file.is_file():
+                    return file
+        raise OutsideError(f"no such file in the workspace ({', '.join(map(str, self.roots))}): {path}")
 
     def _ask(self, folders: Sequence[Folder], ask: Ask, limit: int) -> Finding:
         found: dict[tuple[Path, int, str], Found] = {}  # A folder within a folder finds its hits a second time.

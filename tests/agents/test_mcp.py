@@ -203,7 +203,8 @@ async def test_nothing_outside_of_the_workspace_is_told(root: Path, tmp_path: Pa
         assert "outside of the workspace" in nowhere
         assert "no such file" in await it.refused("similar_code", path="missing.py", line=1)
         assert "no such file" in await it.refused("similar_code", path="net", line=1)
-        await it.refused("similar_code", path="nu\0l", line=1)
+        await it.refused("similar_code", path="nu\0l\n", line=1)
+        assert "no such file" in await it.refused("similar_code", path="x" * 10_000, line=1)
         assert "secret" not in await it.text("search_code", query="secret", paths=["../*", "/"])
 
 
@@ -217,6 +218,7 @@ async def test_a_wrong_argument_is_told_by_its_name(root: Path, cache: Path) -> 
         assert "python" in await it.refused("search_code", query="x", languages=["pythn"])
         assert "depth" in await it.refused("search_code", query="x", depth=3)
         assert "line" in await it.refused("similar_code", path="net/upload.py", line=0)
+        assert "line" in await it.refused("similar_code", path="net/upload.py", line=10**30)
         assert "search_code" in await it.refused("grep", query="x")
         assert "nothing found" in await it.text("similar_code", path="net/upload.py", line=999)
 
@@ -253,3 +255,16 @@ async def test_the_server_asks_for_no_network(root: Path, cache: Path) -> None:
     async with agent_on_stdio(cache, root, module=("-m", "tests.e2e.offline")) as it:
         assert "parse_cron" in await it.text("search_code", query="split a cron expression")
         assert "next_run" in await it.text("similar_code", path="time/cron.py", line=1)
+
+
+@story
+async def test_names_and_code_of_any_kind_make_one_result_each(root: Path, cache: Path) -> None:
+    name = "pan\n9: 1-2  function evil\x1b[31m.py"
+    write(root, {name: "def turn_pancake(pan):\n    return '```'\n", "crlf.py": "def fry_pancake():\r\n    pass\r\n"})
+    (root / "latin.py").write_bytes(b"def eat_pancake():\n    return '\xe9'\n")
+    async with agent(cache, root) as it:
+        text = await it.text("search_code", query="pancake", paths=["*.py"], kinds=["function"])
+        heads = [part.partition("\n")[0] for part in text.split("\n\n")]
+    assert "pan\\n9: 1-2  function evil\\x1b[31m.py:1-2  function turn_pancake" in heads
+    assert {"crlf.py:1-2  function fry_pancake", "latin.py:1-2  function eat_pancake"} <= set(heads)
+    assert "return '\ufffd'" in text
