@@ -36,7 +36,7 @@ EXACT_UNITS = 5_000
 more neighbours than needed and the filter drops some."""
 MAX_NEIGHBOURS = 4_000
 
-POSTINGS = 40_000
+POSTINGS = 10_000
 """Rows that full text may visit for one query: the rarest words go first, and a word that would pass the bound is
 left to the other signals (it is in so many units that it tells little)."""
 
