@@ -122,6 +122,26 @@ vim.cmd("qall!")
     assert "no project here" in found["told"][0]
 
 
+def test_without_the_program_it_says_so(tmp_path: Path) -> None:
+    environment = user(tmp_path / "user")
+    (tmp_path / "user" / "bin" / "meaning-lsp").unlink()
+    script = tmp_path / "missing.lua"
+    script.write_text("""
+local told = {}
+vim.notify = function(message) table.insert(told, message) end
+vim.cmd("Meaning anything")
+vim.cmd("checkhealth meaning")
+local health = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\\n")
+vim.fn.writefile({ vim.json.encode({ told = told, health = health }) }, vim.env.OUT)
+vim.cmd("qall!")
+""")
+    project = write(tmp_path / "code")
+    (project / ".git").mkdir()
+    seen = ran(environment, script, project)
+    assert "not installed" in seen["told"][0]
+    assert "meaning-lsp is not executable" in seen["health"]
+
+
 def test_the_readme_names_the_commands_that_there_are() -> None:
     plugin = Path(__file__).parents[2] / "server/editors/nvim/plugin/meaning.lua"
     for name in ("Meaning", "MeaningSimilar"):
