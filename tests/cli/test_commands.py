@@ -357,7 +357,7 @@ def test_a_closed_input_is_an_empty_one(root: Path, cache: Path, arguments: list
 
 def test_a_folder_that_is_gone_is_told(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
-    here = Path(__file__).parents[1]
+    here = Path(__file__).parents[2]
     command = f'cd "{tmp_path}/gone" && rmdir ../gone && PYTHONPATH="{here}" "{sys.executable}" -m server search x'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert done.returncode == 1
