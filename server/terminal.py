@@ -83,6 +83,10 @@ def close_complaints() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
+BAR = 30
+"""Characters of a progress bar, where there is room."""
+
+
 class ProgressBar:
     """Progress on stderr while it is a terminal; gone when it is done."""
 
@@ -93,8 +97,11 @@ class ProgressBar:
     def __call__(self, done: int, total: int) -> None:
         """So many of so many are done."""
         if self._shown and total:
-            filled = 30 * done // total
-            line = f"\r{self._doing} {'█' * filled}{'░' * (30 - filled)} {done}/{total} {self._what}"
+            told = f" {done}/{total} {self._what}"
+            # A line that the terminal breaks could not be written over.
+            length = min(BAR, os.get_terminal_size(sys.stderr.fileno()).columns - len(self._doing) - len(told) - 2)
+            filled = max(length, 0) * done // total
+            line = f"\r{self._doing} {'█' * filled}{'░' * (length - filled)}{told}"
             sys.stderr.write("\r\x1b[K" if done == total else line)
             sys.stderr.flush()
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from ..parse import KINDS
 from ..search.query import MAX_QUERY
 
 MAX_HITS = 50
@@ -26,6 +27,10 @@ def _as_list(value: Any) -> Any:
 
 
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
+Kinds = Annotated[
+    list[Annotated[str, Field(json_schema_extra={"enum": sorted(KINDS)})]],  # shown, and checked with the query
+    BeforeValidator(_as_list),
+]
 Limit = Annotated[int, Field(ge=1, le=MAX_HITS, description="Most results.")]
 Budget = Annotated[
     int,
@@ -55,7 +60,7 @@ class SearchCode(_Arguments):
     limit: Limit = 8
     paths: Texts = Field([], description='Only these: globs or folders, relative to the workspace ("src/**", "*.go").')
     languages: Texts = Field([], description='Only these, by name ("python", "typescript") or file suffix ("rs").')
-    kinds: Texts = Field([], description='Only these: "function", "method", "class", "test", …')
+    kinds: Kinds = Field([], description="Only these.")
     budget: Budget = DEFAULT_BUDGET
 
 

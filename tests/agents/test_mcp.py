@@ -20,6 +20,7 @@ from mcp.client.stdio import stdio_client
 from server import __version__
 from server.agents.server import server as server_of
 from server.agents.workspace import Workspace
+from server.parse import KINDS
 from server.settings import Settings
 from tests.e2e import offline
 
@@ -114,6 +115,7 @@ async def test_the_tools_have_schemas_that_say_what_is_asked_for(root: Path, cac
         properties = cast("dict[str, dict[str, Any]]", tool.input_schema["properties"])
         assert all(argument["description"] for argument in properties.values())
     assert tools["search_code"].input_schema["required"] == ["query"]
+    assert set(tools["search_code"].input_schema["properties"]["kinds"]["items"]["enum"]) == set(KINDS)
     assert tools["similar_code"].input_schema["required"] == ["path", "line"]
 
 

@@ -95,6 +95,15 @@ def test_a_narrow_terminal_breaks_no_line_of_code(ask: Ask) -> None:
     assert lines[2] == '     2     """Split a cron ex…'
 
 
+@pytest.mark.parametrize("width", [10, 25, 40, 120])
+def test_progress_stays_in_one_line_and_goes(ask: Ask, width: int) -> None:
+    progress = ask("cron", "--limit", 1, width=width).text.partition("\r\x1b[K")[0]
+    assert progress.startswith("\rindexing ")
+    assert "\n" not in progress
+    if width > len("indexing  0/3 files"):
+        assert all(len(line) < width for line in progress.split("\r"))
+
+
 def test_a_pipe_gets_two_plain_lines_a_hit(root: Path, environment: Mapping[str, str]) -> None:
     done = piped("split a cron expression", "--limit", 1, cwd=root, environment=environment)
     assert (done.stdout, done.stderr) == ("time/cron.py:1-3  function parse_cron\n    def parse_cron(text)\n", "")
