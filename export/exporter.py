@@ -67,7 +67,7 @@ def export(options: argparse.Namespace) -> int:
     dtype = "fp32" if options.quantize == "none" else options.quantize
     name = f"{Path(checkpoint.source).name}-{dim}-{dtype}"
     out = options.out or Path(name)
-    with _new_folder(out) as folder:
+    with new_folder(out) as folder:
         reduced, measured = _narrowed(checkpoint, options, dim, most)
         _write_model(reduced.model, folder / ONE_ENCODER, options.quantize, options.opset)
         checkpoint.tokenizer.save(str(folder / TOKENIZER), pretty=False)
@@ -189,7 +189,7 @@ def _report(out: Path, identity: str, facts: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _new_folder(out: Path) -> Iterator[Path]:
+def new_folder(out: Path) -> Iterator[Path]:
     """Where to write what becomes the folder `out` when it is whole. A bundle that is there already is replaced."""
     if out.exists() and not (out / MANIFEST).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise ExportError(f"{out}: is there and is no bundle; name another folder with --out")

@@ -5,7 +5,8 @@ quantisation (and so optimum's ORTQuantizer, which calls it) takes one scale for
 each token has its own: what stands beside it does not matter, and one outlier token costs the others no precision. That
 alone would not do: in 24 layers the last bit of a sum, which the shape of a batch decides, grows into other roundings
 everywhere. So an activation is two numbers of 8 bits, steps of its token's scale and parts of a step, and the layer is
-multiplied with both at once. Weights have a scale for each output channel, the embedding table one for each row.
+multiplied with both at once. (A model of few layers does without the parts, which are half of the work: `parts=False`.)
+Weights have a scale for each output channel, the embedding table one for each row.
 
 **int4** has a scale for each BLOCK weights and leaves activations alone (onnxruntime's MatMulNBits).
 """
@@ -44,10 +45,11 @@ def as_it_is(source: Path, target: Path) -> None:
     save(onnx.load(source, load_external_data=False), target, source.parent)
 
 
-def int8(source: Path, target: Path) -> None:
-    """Writes the graph of `source` (float32) to `target` with weights and activations of 8 bits."""
+def int8(source: Path, target: Path, parts: bool = True) -> None:
+    """Writes the graph of `source` (float32) to `target` with weights of 8 bits, and activations of 8 or, with `parts`,
+    of twice 8."""
     model = onnx.load(source, load_external_data=False)
-    _Int8(model.graph, source.parent).rewrite()
+    _Int8(model.graph, source.parent, parts).rewrite()
     save(model, target, source.parent)
 
 
@@ -86,9 +88,10 @@ def save(model: onnx.ModelProto, target: Path, base: Path) -> None:
 class _Int8:
     """Rewrites a graph in place. Weights that stay as they are need not be loaded."""
 
-    def __init__(self, graph: onnx.GraphProto, base: Path) -> None:
+    def __init__(self, graph: onnx.GraphProto, base: Path, parts: bool) -> None:
         self._graph = graph
         self._base = base
+        self._parts = parts
         self._weights = {tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == 2}
         self._nodes: list[onnx.NodeProto] = []
         self._quantised: set[str] = set()
@@ -129,17 +132,20 @@ class _Int8:
             yield from self._quantise(x)
         self._store(w, axis=0)
         yield helper.make_node("MatMulInteger", [f"{x}_int8", f"{w}_int8", "int8_zero_point"], [f"{out}_int32"])
-        yield helper.make_node("Cast", [f"{out}_int32"], [f"{out}_both"], to=TensorProto.FLOAT)
-        yield helper.make_node("Split", [f"{out}_both"], [f"{out}_steps", f"{out}_parts"], axis=0, num_outputs=2)
-        yield helper.make_node("Mul", [f"{out}_parts", "int8_part"], [f"{out}_rest"])
-        yield helper.make_node("Add", [f"{out}_steps", f"{out}_rest"], [f"{out}_sum"])
-        yield helper.make_node("Mul", [f"{out}_sum", f"{w}_scale"], [f"{out}_channels"])
+        yield helper.make_node("Cast", [f"{out}_int32"], [f"{out}_float"], to=TensorProto.FLOAT)
+        whole = f"{out}_float"
+        if self._parts:
+            whole = f"{out}_sum"
+            yield helper.make_node("Split", [f"{out}_float"], [f"{out}_steps", f"{out}_parts"], axis=0, num_outputs=2)
+            yield helper.make_node("Mul", [f"{out}_parts", "int8_part"], [f"{out}_rest"])
+            yield helper.make_node("Add", [f"{out}_steps", f"{out}_rest"], [whole])
+        yield helper.make_node("Mul", [whole, f"{w}_scale"], [f"{out}_channels"])
         yield helper.make_node("Mul", [f"{out}_channels", f"{x}_scale"], [out])
 
     def _quantise(self, x: str) -> Iterator[onnx.NodeProto]:
-        """Activations [batch, …, width] -> uint8 [2 * batch, …, width], and scales [batch, …, 1].
+        """Activations [batch, …, width] -> uint8 [batch, …, width], in steps of the scale, and scales [batch, …, 1].
 
-        The first half is the activations in steps of the scale, the second what that leaves, in parts of a step.
+        With parts uint8 [2 * batch, …, width]: the second half is what the steps leave, in parts of a step.
         """
         yield helper.make_node("Abs", [x], [f"{x}_abs"])
         yield helper.make_node("ReduceMax", [f"{x}_abs", "int8_last_axis"], [f"{x}_max"], keepdims=1)
@@ -147,11 +153,14 @@ class _Int8:
         yield helper.make_node("Max", [f"{x}_step", "int8_floor"], [f"{x}_scale"])
         yield helper.make_node("Div", [x, f"{x}_scale"], [f"{x}_in_steps"])
         yield helper.make_node("Round", [f"{x}_in_steps"], [f"{x}_steps"])
-        yield helper.make_node("Sub", [f"{x}_in_steps", f"{x}_steps"], [f"{x}_rest"])
-        yield helper.make_node("Mul", [f"{x}_rest", "int8_parts"], [f"{x}_in_parts"])
-        yield helper.make_node("Round", [f"{x}_in_parts"], [f"{x}_parts"])
-        yield helper.make_node("Concat", [f"{x}_steps", f"{x}_parts"], [f"{x}_both"], axis=0)
-        yield helper.make_node("Add", [f"{x}_both", "int8_zero"], [f"{x}_shifted"])
+        whole = f"{x}_steps"
+        if self._parts:
+            whole = f"{x}_both"
+            yield helper.make_node("Sub", [f"{x}_in_steps", f"{x}_steps"], [f"{x}_rest"])
+            yield helper.make_node("Mul", [f"{x}_rest", "int8_parts"], [f"{x}_in_parts"])
+            yield helper.make_node("Round", [f"{x}_in_parts"], [f"{x}_parts"])
+            yield helper.make_node("Concat", [f"{x}_steps", f"{x}_parts"], [whole], axis=0)
+        yield helper.make_node("Add", [whole, "int8_zero"], [f"{x}_shifted"])
         yield helper.make_node("Cast", [f"{x}_shifted"], [f"{x}_int8"], to=TensorProto.UINT8)
 
     def _gather(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
