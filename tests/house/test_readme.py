@@ -59,6 +59,7 @@ def test_every_option_of_the_text_is_one_of_a_command_line() -> None:
         ROOT / "server" / "cli" / "arguments.py",
         *ROOT.glob("export/*.py"),
         *ROOT.glob("export/*/__main__.py"),
+        *ROOT.glob("tests/bench/*.py"),
     ]
     source = "".join(program.read_text("utf-8") for program in programs)
     options = set(re.findall(r"--[a-z][a-z-]+", README))
