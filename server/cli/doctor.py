@@ -101,8 +101,9 @@ def findings(root: Path, settings: Settings) -> Iterator[Finding]:
             yield Finding(ERROR, f"{name}: {error or type(error).__name__}", _reinstall())
 
 
-def _reinstall(package: str = "meaning-lsp[cpu]") -> str:
-    return f"{_python_shown()} -m pip install --force-reinstall '{package}'"
+def _reinstall() -> str:
+    """All packages anew, in the versions that are right. (Without an extra: which onnxruntime is there stays.)"""
+    return f"{_python_shown()} -m pip install --force-reinstall meaning-lsp"
 
 
 def _python_shown() -> str:
@@ -217,8 +218,7 @@ def _grammars() -> Iterator[Finding]:
             parse_tree(b"", language)
             loaded += 1
         except Exception as error:
-            package = language.grammar[0].replace("_", "-")
-            yield Finding(ERROR, f"{language.name}: its grammar cannot be loaded ({error})", _reinstall(package))
+            yield Finding(ERROR, f"{language.name}: its grammar cannot be loaded ({error})", _reinstall())
     if loaded:
         yield Finding(OK, f"{loaded} grammars")
 

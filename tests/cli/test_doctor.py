@@ -112,7 +112,7 @@ def test_a_grammar_is_broken(root: Path, settings: Settings, monkeypatch: pytest
     monkeypatch.setattr("server.parse.grammar.parse_tree", parse_tree)
     finding = next(iter(wrong(root, settings)))
     assert "grammar cannot be loaded (cannot open" in finding.what
-    assert "--force-reinstall 'tree-sitter-" in finding.remedy
+    assert "--force-reinstall" in finding.remedy
 
 
 def test_a_model_is_damaged_or_not_there(root: Path, settings: Settings, tmp_path: Path) -> None:
