@@ -206,6 +206,8 @@ class VectorIndex:
         self._open_main(main)
 
     def _new_graph(self) -> Any:
+        # onnxruntime crashes when it is imported after usearch, unless this came before both.
+        import tokenizers  # noqa: F401
         from usearch.index import Index
 
         return Index(

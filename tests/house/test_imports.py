@@ -100,6 +100,17 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
     assert not HEAVY & set(json.loads(done.stdout))
 
 
+def test_a_graph_may_be_opened_before_the_model_is_loaded() -> None:
+    program = """
+from pathlib import Path
+from server.index.store import Store
+from server.index.vectors import VectorIndex
+VectorIndex(Store.in_memory(), Path(), "m", 8, 1)._new_graph()
+import onnxruntime
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
 def test_import_server_is_all_but_free() -> None:
     program = "import sys; before = set(sys.modules); import server; print(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
