@@ -1,7 +1,8 @@
 """The corpus as what people type into a search box: doc comments alone teach a model to answer doc comments.
 
 Each pair is asked in one of four ways: the doc comment as it is, its bare words, a question, or the words of the
-function's name, which then is hidden in the code. Batches hold a few packages of one language, so that a query is told
+function's name, which then is hidden in the code. Code that is asked for by its name has its doc comment, as what is
+searched has, every second time. Batches hold a few packages of one language, so that a query is told
 from its answer's neighbours, as in the search of a repository.
 """
 
@@ -25,6 +26,8 @@ NAME_WORDS = 2
 """A name of fewer words says too little to be asked for."""
 CONTRASTED = 512
 """Pairs of one or several packages that batches are drawn from."""
+DOCUMENTED = 0.5
+"""The share of code with its doc comment among what is asked for by its name."""
 HIDDEN = "_"
 """What stands for the name in code that is asked for by it."""
 SHARES = {"doc": 0.4, "words": 0.3, "question": 0.15, "name": 0.15}
@@ -99,7 +102,8 @@ def asked(row: Row, source: str, random: np.random.Generator) -> Example:
     kind = str(random.choice(list(SHARES), p=list(SHARES.values())))
     code, words = row.code[:CODE_CHARS], pieces(row.name)
     if kind == "name" and len(words) >= NAME_WORDS:
-        query, code = " ".join(words), hidden(row.name, code)
+        doc = f"{row.query}\n" if random.random() < DOCUMENTED else ""
+        query, code = " ".join(words), hidden(row.name, doc + code)
     elif kind == "question":
         query = question(row.query, random)
     elif kind == "words":

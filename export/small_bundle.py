@@ -40,6 +40,8 @@ from .trim import trimmed, word_counts
 
 NAME = "meaning-small"
 VOCABULARY = 20_000
+COUNTED = 50_000
+"""Pairs whose words the vocabulary has to hold, spread over the corpus."""
 MAX_TOKENS = 128
 """Longer code is embedded in parts. What a model of so few layers says of more is no better."""
 OPSET = 18
@@ -82,8 +84,8 @@ def run(options: argparse.Namespace) -> int:
     """Trims, traces, quantises, measures; only then is the bundle there. Returns the exit code."""
     small = for_code(load_small(options.checkpoint))
     train, valid = (list(read_rows(options.corpus / f"{part}.jsonl")) for part in ("train", "valid"))
-    say(f"trimming the vocabulary to the words of {len(train)} pairs")
-    texts = [text for row in train for text in (row.query, row.code[:CODE_CHARS])]
+    texts = [text for row in train[:: -(-len(train) // COUNTED)] for text in (row.query, row.code[:CODE_CHARS])]
+    say(f"trimming the vocabulary to the words of {len(texts)} texts")
     small = trimmed(small, options.vocabulary, word_counts(small, texts))
     measured = _measured(small, valid, options.max_tokens)
     packages = used_packages(train)
