@@ -46,7 +46,7 @@ class RuntimeMissingError(ModelError):
 
 
 class EmbeddingError(ModelError):
-    """The model ran and gave something that is no embedding."""
+    """The model failed on a text, or gave something that is no embedding."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,12 @@ class Embedder:
         ids, mask = _padded(rows, self.bundle.padding_side)
         feed = {"input_ids": ids, "attention_mask": mask}
         names = {given.name for given in session.get_inputs()}
-        (vectors,) = session.run([self.bundle.output], {name: feed[name] for name in names})
+        try:
+            (vectors,) = session.run([self.bundle.output], {name: feed[name] for name in names})
+        except Exception as error:  # Its exceptions have no common base of their own.
+            raise EmbeddingError(
+                f"{self.bundle.folder}: the model {self.bundle.id} failed on a text ({_line(error)}); use another model"
+            ) from None
         if vectors.shape != (len(rows), self.bundle.dim):
             raise BundleError(
                 f"{self.bundle.folder}: the model gives {list(vectors.shape)} for {len(rows)} inputs, but `dim` is "

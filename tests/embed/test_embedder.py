@@ -158,6 +158,16 @@ def test_a_vector_that_is_not_finite_is_an_error(embedder: Embedder) -> None:
         code(embedder, "w1", f"w2 {UNSOUND}")
 
 
+def test_a_graph_that_fails_on_a_text_is_an_error(tmp_path: Path) -> None:
+    write_bundle(tmp_path)
+    tokenizer = (tmp_path / "tokenizer.json").read_text()
+    (tmp_path / "tokenizer.json").write_text(tokenizer.replace('"w1":6', '"w1":6000').replace('"w1": 6', '"w1": 6000'))
+    embedder = Embedder(Bundle.load(write_manifest(tmp_path)), threads=1)
+    assert len(code(embedder, "w2")) == 1
+    with pytest.raises(EmbeddingError, match="tiny-1 failed on a text"):
+        code(embedder, "w1")
+
+
 def test_many_threads_may_embed_at_once(embedder: Embedder) -> None:
     texts = [words(1 + i % 12, i) for i in range(40)]
     expected = embedder.embed_queries(texts)
