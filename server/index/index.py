@@ -109,15 +109,15 @@ class Index:
     # -- reading
 
     def earlier_model(self) -> Path | None:
-        """The bundle of the model that answered before this one, if this one has hardly begun and that is still there:
-        it can answer in the meantime."""
+        """The bundle of the model that answered before this one, if that is still there and lacks less of what is
+        indexed: it can answer in the meantime."""
         earlier = last_to_answer(self.store)
-        if earlier is None or earlier[0] == self.bundle.id:
-            return None
-        if 2 * len(self.embeddings.missing()) <= self.store.totals().files:
+        lacking = len(self.embeddings.missing())
+        if earlier is None or earlier[0] == self.bundle.id or not lacking:
             return None
         with suppress(ModelError):
-            if Bundle.load(earlier[1]).id == earlier[0]:
+            bundle = Bundle.load(earlier[1])
+            if bundle.id == earlier[0] and len(Embeddings(self.store, bundle).missing()) < lacking:
                 return earlier[1]
         return None
 

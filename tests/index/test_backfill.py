@@ -124,6 +124,21 @@ def test_a_file_that_changed_waits_for_the_update(filling: Filling, root: Path) 
     assert filling.run()
 
 
+def test_the_earlier_model_can_answer_as_long_as_it_knows_more(
+    filling: Filling, root: Path, open_index: Open, bundle: Bundle
+) -> None:
+    assert filling.index.earlier_model() == bundle.folder
+    (root / "c.py").write_text("def c():\n    return 'w9'\n")
+    assert not filling.run()
+    assert sum(filling.index.embeddings.missing().values()) == 2
+    assert filling.index.earlier_model() == bundle.folder
+    filling.index.update()
+    assert filling.index.earlier_model() is None
+    index = open_index()
+    assert index.earlier_model() == filling.index.bundle.folder
+    index.close()
+
+
 def test_one_process_does_it(filling: Filling) -> None:
     with FileLock(filling.index.folder / LOCK):
         assert not filling.run()
