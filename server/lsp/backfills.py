@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from weakref import WeakKeyDictionary
 
 from ..embed.bundle import ModelError
 from ..index.backfill import Backfill
@@ -49,6 +50,8 @@ class Backfills:
         self._folders, self._workers, self._told, self._update = folders, workers, told, update
         self._stirred = threading.Condition()
         self._news = self._closed = False
+        self._last_told: WeakKeyDictionary[Folder, tuple[tuple[str, int] | None, str | None]] = WeakKeyDictionary()
+        """What was told last of a folder."""
         self._background = low_priority_thread()
         self._thread = threading.Thread(target=self._work, name="meaning-backfill", daemon=True)
         self._thread.start()
@@ -70,8 +73,10 @@ class Backfills:
     def _work(self) -> None:
         left = False
         while self._next(left):
-            served = [self._serve(folder) for folder in self._folders()]
-            left = not all(served)
+            left = False
+            for folder in self._folders():
+                left = not self._serve(folder) or left
+                self._tell_news(folder)
 
     def _next(self, left: bool) -> bool:
         """Waits until there may be something to do; False when there will not be any more."""
@@ -89,20 +94,18 @@ class Backfills:
             if self._stopped(folder):
                 return True  # it stirs when it is ready again
             if model.problem:  # it would be the same again, until the settings name another
-                self._note(folder, model.problem)
                 continue
             try:
                 complete = self._fill(folder, model)
             except ModelError as error:
                 model.problem = f"the model {model.name} is not used: {error}"
-                self._note(folder, model.problem)
                 continue
             except DamagedStore:
                 self._update(folder)  # which builds the index anew
                 return True
             except EXPECTED as error:
                 complete = False
-                self._note(folder, f"{model.name}: its vectors are not complete: {error}")
+                folder.troubles[model] = f"{model.name}: its vectors are not complete: {error}"
             except Exception:  # Whatever it is, searches and updates go on.
                 log.exception("%s: no vectors of %s", folder.path, model.name)
                 complete = False
@@ -124,9 +127,9 @@ class Backfills:
 
         def progress() -> None:
             nonlocal told_at
-            folder.backfill = (bundle.id, backfill.left)
+            folder.lacking[model] = backfill.left
             if time.monotonic() - told_at >= TELL_SECONDS:
-                self._told(folder)
+                self._tell_news(folder)
                 told_at = time.monotonic()
 
         def stopped() -> bool:
@@ -138,16 +141,16 @@ class Backfills:
                 index, model.pace(), self._workers, self._background, stopped, folder.missed.copy, by_the_way
             )
             complete = backfill.run(progress)
-            self._note(folder, None)
-            before, folder.backfill = folder.backfill, None if complete else (bundle.id, backfill.left)
-            if before != folder.backfill:
-                self._told(folder)
+            folder.troubles.pop(model, None)
+            folder.lacking[model] = backfill.left
         return complete
 
-    def _note(self, folder: Folder, problem: str | None) -> None:
-        """Tell what keeps a model from being used, once."""
-        if problem != folder.model_problem:
-            folder.model_problem = problem
-            if problem:
-                log.warning("%s: %s", folder.path, problem)
-            self._told(folder)
+    def _tell_news(self, folder: Folder) -> None:
+        """Tell how far a folder's further models are, and what is wrong with them, if that is news."""
+        news = folder.backfill, folder.model_problem
+        before, self._last_told[folder] = self._last_told.get(folder, (None, None)), news
+        if news == before:
+            return
+        if news[1] and news[1] != before[1]:
+            log.warning("%s: %s", folder.path, news[1])
+        self._told(folder)

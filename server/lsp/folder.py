@@ -68,10 +68,10 @@ class Folder:
         """Why not all changes of its files are seen as they happen."""
         self.stirred = 0
         """How often something was heard of its files."""
-        self.backfill: tuple[str, int] | None = None
-        """A further model whose vectors are being computed: its id, and how many texts have none yet."""
-        self.model_problem: str | None = None
-        """Why a further model is not used."""
+        self.lacking: dict[Model, int] = {}
+        """How many texts have no vector yet, of further models that are not complete."""
+        self.troubles: dict[Model, str] = {}
+        """What keeps a further model's vectors from being complete, here and for now."""
         self.missed: list[str] = []
         """Files of which the latest search found candidates that the refining model has no vector of."""
         self.settings = settings
@@ -83,13 +83,17 @@ class Folder:
         self._lost, self._stale = lost, stale
         self._lock = threading.Lock()
         self._reader: _Reader | None = None
+        self._dropped = 0
+        """How often readers were told to connect anew."""
 
     @contextmanager
     def reading(self) -> Iterator[Searcher]:
         """A searcher, valid inside of the block. Raises ModelError, StoreError or OSError."""
         self._let_go()
-        reader = self._taken() or self._taken(_Reader(self._searcher()))
-        assert reader
+        reader = self._taken()
+        while reader is None:
+            dropped = self._dropped
+            reader = self._taken(_Reader(self._searcher()), dropped)
         try:
             yield reader.searcher
         finally:
@@ -99,14 +103,15 @@ class Folder:
                     reader.searcher.close()
                     self._reader = None if reader is self._reader else self._reader
 
-    def _taken(self, new: _Reader | None = None) -> _Reader | None:
-        """The reader for one more search: the one that is there, else `new`. (One is opened outside of the lock, which
-        the event loop takes as well: a damaged or busy disk may keep it for long.)"""
+    def _taken(self, new: _Reader | None = None, dropped: int = 0) -> _Reader | None:
+        """The reader for one more search: the one that is there, else `new`, unless readers were `dropped` while it
+        was opened: it may know another model. (One is opened outside of the lock, which the event loop takes as well: a
+        damaged or busy disk may keep it for long.)"""
         with self._lock:
-            reader = self._reader = self._reader or new
+            reader = self._reader = self._reader or (new if dropped == self._dropped else None)
             if reader:
                 reader.users += 1
-        if new and reader is not new:  # another search was faster
+        if new and reader is not new:
             new.searcher.close()
         return reader
 
@@ -151,16 +156,31 @@ class Folder:
         """A new connection to the folder's index. Raises ModelError, StoreError or OSError."""
         if not self.path.is_dir():
             raise NotADirectoryError(f"{self.path}: no such folder")
-        model = self.answering
-        index = Index.open(self.path, model.bundle(), self.settings, model.embedder())
-        if self._opened or (earlier := index.earlier_model()) is None:
-            self._opened = True
-            return index
-        index.close()
+        while True:
+            model = self.answering
+            index = Index.open(self.path, model.bundle(), self.settings, model.embedder())
+            try:
+                self._look_for_stand_in(index)
+            except BaseException:
+                index.close()
+                raise
+            if model is self.answering:
+                return index
+            index.close()
+
+    def _look_for_stand_in(self, index: Index) -> None:
+        """When the folder is opened first: whether the model that answered before can do so until this one can."""
+        if self._opened:
+            return
+        stand_in = None
+        if earlier := index.earlier_model():
+            with suppress(ModelError):
+                earlier_one = Model(str(earlier), self.settings)
+                earlier_one.embedder()
+                stand_in = earlier_one
         with self._lock:
             if not self._opened:
-                self._opened, self._stand_in = True, Model(str(earlier), self.settings)
-        return self.open()
+                self._opened, self._stand_in = True, stand_in
 
     # -- models
 
@@ -175,6 +195,21 @@ class Folder:
             next_one = [self._models.answering] if self._stand_in else []
             return next_one + ([self._models.refining] if self._models.refining else [])
 
+    @property
+    def backfill(self) -> tuple[str, int] | None:
+        """A wanted model whose vectors are being computed: its id, and how many texts have none yet."""
+        for model in self.further_models():
+            left = self.lacking.get(model)
+            if left and not model.problem:
+                return model.bundle().id, left
+        return None
+
+    @property
+    def model_problem(self) -> str | None:
+        """Why a wanted model is not used, or not yet."""
+        problems = (model.problem or self.troubles.get(model) for model in self.further_models())
+        return next(filter(None, problems), None)
+
     def switch(self, models: Models, settings: Settings) -> None:
         """The settings name others now. What answers goes on until the new one can, if there is something to answer
         from."""
@@ -182,7 +217,7 @@ class Folder:
             before, self._models, self.settings = self.answering, models, settings
             keeps = self.state in ("ready", "indexing") and before.name != models.answering.name
             self._stand_in = before if keeps else None
-            self.backfill = self.model_problem = None
+            self.lacking, self.troubles = {}, {}
             self._drop_reader()
 
     def take_over(self, model: Model) -> bool:
@@ -200,6 +235,7 @@ class Folder:
             self._drop_reader()
 
     def _drop_reader(self) -> None:
+        self._dropped += 1
         reader, self._reader = self._reader, None
         if reader and not reader.users:
             reader.searcher.close()

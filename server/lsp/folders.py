@@ -157,6 +157,7 @@ class Folders:
             for folder in self:
                 folder.switch(self.models, settings)
                 self.update(folder)
+            self._backfills.stir()  # to tell what is not wanted any more, even where no update succeeds
 
     def named(self, uri: str) -> Folder | None:
         """The folder with this URI, however it is spelled."""

@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from server.embed.bundle import Bundle, BundleError
 from server.embed.embedder import Embedder
 from server.embed.pace import Pace
 from server.index.vectors import Vectors
+from server.index.workers import Workers
+from server.lsp.folder import Folder
+from server.lsp.model import Models
+from server.search.searcher import Searcher
 from server.settings import Settings
+from server.workspace.overlay import Overlay
 from tests.embed.tiny import write_bundle
 
 from .peer import Json, Peer, peer_of, story
@@ -142,6 +148,65 @@ async def test_a_model_that_changes_its_mind_on_the_way_is_the_last_one_asked_fo
         gate.set()
         await until_told(peer, "tiny-1")
         assert await model_of(peer) == "tiny-1"
+
+
+@story
+async def test_what_is_not_wanted_any_more_is_not_told_as_going_on(
+    settings: Settings, workspace: Path, other: Path, gate: threading.Event
+) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        configure(peer, model=str(other))
+        await peer.until(lambda: [each for each in peer.told("meaning/indexChanged") if each["backfill"]])
+        configure(peer, model=settings.model)
+        gate.set()
+        await until_told(peer, "tiny-1")
+        await peer.indexed()
+        [folder] = (await peer.request("meaning/status"))["folders"]
+        assert folder["backfill"] is None
+
+
+@story
+async def test_an_old_model_that_does_not_run_any_more_does_not_stand_in(
+    settings: Settings, workspace: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+    original = Embedder.__init__
+
+    def picky(embedder: Embedder, bundle: Bundle, *more: Json) -> None:
+        if bundle.id == "tiny-1":
+            raise BundleError("written for a runtime of long ago")
+        original(embedder, bundle, *more)
+
+    monkeypatch.setattr(Embedder, "__init__", picky)
+    async with peer_of(replace(settings, model=str(other))) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        assert await model_of(peer) == "tiny-2"
+
+
+def test_a_search_that_opens_the_index_during_a_switch_gets_the_new_model(
+    settings: Settings, workspace: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Folder._searcher
+
+    def overtaken(folder: Folder) -> Searcher:
+        searcher = original(folder)
+        monkeypatch.setattr(Folder, "_searcher", original)
+        wanted = replace(settings, model=str(other))
+        folder.switch(Models.of(wanted), wanted)
+        return searcher
+
+    monkeypatch.setattr(Folder, "_searcher", overtaken)
+    with Workers(1) as workers:
+        models, nobody = Models.of(settings), lambda *_: None
+        folder = Folder(workspace.as_uri(), workspace, settings, models, Overlay(), workers, nobody, nobody)
+        with folder.reading() as searcher:
+            assert searcher.index.bundle.id == "tiny-2"
+        folder.retire()
 
 
 @story
