@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Bundle:
 
     folder: Path
     id: str
-    """Names the model and its weights; embeddings of different ids never mix."""
+    """Names the model, for people: two exports may have been given the same one."""
     dim: int
     max_tokens: int
     """The longest input, special tokens and prompt included."""
@@ -63,6 +64,19 @@ class Bundle:
     source: str | Mapping[str, Any]
     """Where the weights come from and what they were trained on."""
     licence: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names what makes its vectors of code: those of different fingerprints never mix. Begins with the id."""
+        makes = [
+            sorted(self.files.items()),
+            self.dim,
+            self.max_tokens,
+            self.padding_side,
+            self.code_prompt,
+            self.output,
+        ]
+        return f"{self.id} {hashlib.sha256(json.dumps(makes).encode()).hexdigest()[:16]}"
 
     @property
     def tokenizer(self) -> Path:

@@ -54,7 +54,7 @@ class Buffers:
         self.bundle = index.bundle
         self.store = Store.in_memory()
         self._embeddings = Embeddings(self.store, index.bundle)
-        self.vectors = VectorIndex(self.store, index.folder, index.bundle.id, index.bundle.dim, index.settings.threads)
+        self.vectors = VectorIndex(self.store, index.folder, index.bundle, index.settings.threads)
         self.lock = threading.RLock()
         self._index, self._workers, self._open_now, self._stirred = index, workers, open_now, stirred
         self._judged_at = stirred()

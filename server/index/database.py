@@ -10,7 +10,7 @@ from pathlib import Path
 APPLICATION_ID = 0x4D4C5350
 """Stands in the database's header (SQLite's `application_id`): "MLSP"."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """SQLite's `user_version`; raised when a table changes its meaning."""
 
 DATABASE = "index.sqlite"

@@ -35,12 +35,12 @@ class Embeddings:
     def known(self, keys: Iterable[bytes]) -> set[bytes]:
         """Those of `keys` whose vectors are there."""
         sql = "SELECT key FROM embeddings WHERE model = ? AND key IN (?)"
-        return {key for (key,) in self._store.rows_in(sql, keys, (self._bundle.id,))}
+        return {key for (key,) in self._store.rows_in(sql, keys, (self._bundle.fingerprint,))}
 
     def of(self, keys: Iterable[bytes]) -> dict[bytes, Vectors]:
         """The vectors [parts, dim] of those of `keys` that are there, and are as they were stored."""
         sql = "SELECT key, vectors, sum FROM embeddings WHERE model = ? AND key IN (?)"
-        rows = self._store.rows_in(sql, keys, (self._bundle.id,))
+        rows = self._store.rows_in(sql, keys, (self._bundle.fingerprint,))
         return {
             key: np.frombuffer(data, np.float16).reshape(-1, self._bundle.dim).astype(np.float32)
             for key, *stored in rows
@@ -52,7 +52,7 @@ class Embeddings:
         data = vectors.astype(np.float16).tobytes()
         self._store.write(
             "INSERT OR REPLACE INTO embeddings (model, key, vectors, sum) VALUES (?, ?, ?, ?)",
-            (self._bundle.id, key, data, zlib.crc32(data)),
+            (self._bundle.fingerprint, key, data, zlib.crc32(data)),
         )
 
     def missing(self, within: Collection[str] = ("",)) -> dict[str, int]:
@@ -66,7 +66,7 @@ class Embeddings:
                 "SELECT f.path, sum(NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.model = ?1 AND e.key = u.key))"
                 " + NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.model = ?1 AND e.key = f.path_key) AS lacking"
                 f" FROM files f CROSS JOIN units u ON u.file = f.id WHERE {where} GROUP BY f.id HAVING lacking",
-                (self._bundle.id, path),
+                (self._bundle.fingerprint, path),
             )
             found.update(rows)
         return found
@@ -77,8 +77,8 @@ class Embeddings:
         """This model was used just now, so that its vectors stay; those of models that were not for long go. With
         `answers`, it has all that it needs to answer alone. Writes nothing where nothing is new."""
         known = _ids(self._store)
-        used = list(dict.fromkeys([self._bundle.id, *known]))
-        mark = json.dumps({"id": self._bundle.id, "folder": str(self._bundle.folder.resolve())})
+        used = list(dict.fromkeys([self._bundle.fingerprint, *known]))
+        mark = json.dumps({"model": self._bundle.fingerprint, "folder": str(self._bundle.folder.resolve())})
         new_mark = answers and self._store.meta(_ANSWERS) != mark
         if used == known and not new_mark:
             return
@@ -92,10 +92,10 @@ class Embeddings:
 
 
 def last_to_answer(store: Store) -> tuple[str, Path] | None:
-    """The id and the bundle's folder of the model that had the vectors of all, when it was last looked."""
+    """The fingerprint and the bundle's folder of the model that had the vectors of all, when it was last looked."""
     try:
         mark = json.loads(store.meta(_ANSWERS) or "null")
-        return mark and (str(mark["id"]), Path(mark["folder"]))
+        return mark and (str(mark["model"]), Path(mark["folder"]))
     except (ValueError, KeyError, TypeError):
         raise store.damaged("it does not say which model answers") from None
 

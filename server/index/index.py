@@ -67,7 +67,7 @@ class Index:
     def __init__(self, root: Path, folder: Path, store: Store, bundle: Bundle, settings: Settings) -> None:
         self.root, self.folder, self.store, self.bundle, self.settings = root, folder, store, bundle, settings
         self.embeddings = Embeddings(store, bundle)
-        self.vectors = VectorIndex(store, folder, bundle.id, bundle.dim, settings.threads)
+        self.vectors = VectorIndex(store, folder, bundle, settings.threads)
         self._problems: dict[str, str] = {}
         """By what they are about: a file's path, or a part of the index."""
         self._complete = False
@@ -113,11 +113,11 @@ class Index:
         indexed: it can answer in the meantime."""
         earlier = last_to_answer(self.store)
         lacking = len(self.embeddings.missing())
-        if earlier is None or earlier[0] == self.bundle.id or not lacking:
+        if earlier is None or earlier[0] == self.bundle.fingerprint or not lacking:
             return None
         with suppress(ModelError):
             bundle = Bundle.load(earlier[1])
-            if bundle.id == earlier[0] and len(Embeddings(self.store, bundle).missing()) < lacking:
+            if bundle.fingerprint == earlier[0] and len(Embeddings(self.store, bundle).missing()) < lacking:
                 return earlier[1]
         return None
 
@@ -216,7 +216,7 @@ class Index:
         self._complete = False
         self.store = Store.open(self.folder)
         self.embeddings = Embeddings(self.store, self.bundle)
-        self.vectors = VectorIndex(self.store, self.folder, self.bundle.id, self.bundle.dim, self.settings.threads)
+        self.vectors = VectorIndex(self.store, self.folder, self.bundle, self.settings.threads)
 
     def _plan(self, within: Collection[str]) -> Plan:
         """Compare stamps; no file's content is read."""

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..embed.bundle import Bundle
 from .low_priority import low_priority_thread
 from .store import Store
 from .sums import sound
@@ -83,14 +84,15 @@ class Main:
 class VectorIndex:
     """Search by vector over the units of one store under one model. Safe to share between threads."""
 
-    def __init__(self, store: Store, folder: Path, model: str, dim: int, threads: int) -> None:
-        self._store, self._folder, self._model, self._dim, self._threads = store, folder, model, dim, threads
+    def __init__(self, store: Store, folder: Path, bundle: Bundle, threads: int) -> None:
+        self._store, self._folder, self._threads = store, folder, threads
+        self._model, self._dim = bundle.fingerprint, bundle.dim
         self._lock = threading.Lock()
         self._main: Main | None = None
         self._graph: Any = None
         self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
         """What is in the graph."""
-        self._tail = _Tail(dim)
+        self._tail = _Tail(self._dim)
         self._added = 0
         """Vectors that came to the tail since it held living units alone."""
         self._high = 0

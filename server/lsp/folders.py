@@ -302,7 +302,7 @@ class Folders:
     def _writer(self, folder: Folder) -> Index:
         """The indexing thread's connection, with the model that answers now."""
         index = self._writers.get(folder)
-        if index and index.bundle.id != folder.answering.bundle().id:
+        if index and index.bundle.fingerprint != folder.answering.bundle().fingerprint:
             self._writers.pop(folder).close()
             index = None
         index = self._writers[folder] = index or folder.open()

@@ -217,7 +217,7 @@ def _cosines(index: Searchable, units: Iterable[int], vector: Vectors) -> dict[i
         " CROSS JOIN embeddings e ON e.model = ? AND e.key = u.key"
         " CROSS JOIN embeddings p ON p.model = e.model AND p.key = f.path_key WHERE u.id IN (?)",
         units,
-        (index.bundle.id,),
+        (index.bundle.fingerprint,),
     )
     sound_code, sound_paths = [sound(*row[1:3]) for row in rows], [sound(*row[3:5]) for row in rows]
     code, path, counts = unpack(index.store, sound_code, sound_paths, dim)

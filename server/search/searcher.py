@@ -152,7 +152,7 @@ def _innermost(source: Searchable, path: str, line: int) -> tuple[int, Vectors] 
         "SELECT u.id, e.vectors, e.sum FROM units u JOIN files f ON f.id = u.file"
         " JOIN embeddings e ON e.model = ? AND e.key = u.key"
         " WHERE f.path = ? AND u.start_line <= ? AND u.end_line >= ? ORDER BY u.end_line - u.start_line LIMIT 1",
-        (source.bundle.id, path, line, line),
+        (source.bundle.fingerprint, path, line, line),
     )
     if not rows:
         return None

@@ -34,6 +34,19 @@ def test_a_sound_bundle_is_read(tmp_path: Path) -> None:
     assert found.query_encoder == found.code_encoder == tmp_path / "model" / "model.onnx"
 
 
+def test_a_fingerprint_is_of_what_makes_vectors_whatever_the_id_and_the_place(tmp_path: Path) -> None:
+    made = Bundle.load(write_bundle(tmp_path / "made"))
+    copied = Bundle.load(write_bundle(tmp_path / "copied", changed={"licence": "MIT", "query_prompt": "find:"}))
+    others = [
+        Bundle.load(write_bundle(tmp_path / "retrained", seed=1)),
+        Bundle.load(write_bundle(tmp_path / "shorter", changed={"max_tokens": 9})),
+        Bundle.load(write_bundle(tmp_path / "prompted", changed={"code_prompt": "def"})),
+        Bundle.load(write_bundle(tmp_path / "renamed", changed={"id": "tiny-2"})),
+    ]
+    assert copied.fingerprint == made.fingerprint
+    assert len({each.fingerprint for each in [made, *others]}) == 5
+
+
 def test_two_encoders_are_two_files(tmp_path: Path) -> None:
     found = Bundle.load(write_bundle(tmp_path, ("query.onnx", "code.onnx")))
     assert found.query_encoder == tmp_path / "query.onnx"

@@ -22,7 +22,7 @@ def content(index: Index) -> list[tuple[Any, ...]]:
         " LEFT JOIN embeddings e ON e.model = ?1 AND e.key = u.key"
         " LEFT JOIN embeddings p ON p.model = ?1 AND p.key = f.path_key"
         " ORDER BY f.path, u.start_line, u.end_line DESC, u.name",
-        (index.bundle.id,),
+        (index.bundle.fingerprint,),
     )
 
 

@@ -84,8 +84,8 @@ def test_it_makes_the_vectors_that_an_update_would_make(
     assert filling.index.update().embedded == 0
     fresh = Index.open(root, other, Settings(cache_dir=tmp_path / "fresh", threads=1))
     fresh.update()
-    sql = "SELECT key, vectors FROM embeddings WHERE model = 'tiny-2' ORDER BY key"
-    assert filling.index.store.rows(sql) == fresh.store.rows(sql)
+    sql = "SELECT key, vectors FROM embeddings WHERE model = ? ORDER BY key"
+    assert filling.index.store.rows(sql, (other.fingerprint,)) == fresh.store.rows(sql, (other.fingerprint,)) != []
 
 
 def test_nothing_is_computed_twice(filling: Filling) -> None:
@@ -152,17 +152,29 @@ def test_it_waits_for_who_writes_unless_it_is_stopped(filling: Filling, monkeypa
     assert not filling.index.embeddings.known(row[0] for row in filling.index.store.rows("SELECT key FROM units"))
 
 
-def test_vectors_of_models_of_long_ago_go(filling: Filling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_models_of_long_ago_go(
+    filling: Filling, bundle: Bundle, other: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(embeddings, "KEPT_MODELS", 2)
     assert filling.run()
     store = filling.index.store
     models = "SELECT DISTINCT model FROM embeddings ORDER BY 1"
     filling.index.embeddings.note_use(answers=False)
-    assert store.rows(models) == [("tiny-1",), ("tiny-2",)]
+    assert store.rows(models) == [(bundle.fingerprint,), (other.fingerprint,)]
     third = Bundle.load(write_bundle(tmp_path / "third", changed={"id": "tiny-3"}))
     Embeddings(store, third).note_use(answers=True)
-    assert store.rows(models) == [("tiny-2",)]
+    assert store.rows(models) == [(other.fingerprint,)]
     assert store.rows("SELECT key FROM meta WHERE key LIKE 'vectors tiny-1 %'") == []
+
+
+def test_equal_ids_of_other_weights_do_not_share_vectors(
+    filling: Filling, bundle: Bundle, tmp_path: Path, root: Path, settings: Settings
+) -> None:
+    retrained = Bundle.load(write_bundle(tmp_path / "retrained", changed={"id": bundle.id}, seed=9))
+    index = Index.open(root, retrained, settings)
+    assert len(index.embeddings.missing()) == 3
+    assert index.earlier_model() == bundle.folder
+    index.close()
 
 
 def test_missing_vectors_are_counted_where_one_asks(filling: Filling, root: Path) -> None:

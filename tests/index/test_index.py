@@ -188,7 +188,7 @@ def test_vectors_of_two_models_lie_side_by_side(root: Path, open_index: Open, mo
     index = open_index()
     index.update()
     [of_one] = index.folder.glob("vectors-*.usearch")
-    other = vectors.VectorIndex(index.store, index.folder, index.bundle.id, index.bundle.dim, threads=1)
+    other = vectors.VectorIndex(index.store, index.folder, index.bundle, threads=1)
     monkeypatch.setattr(vectors, "PATH_WEIGHT", 0.25)  # other vectors under the same database, as another model's are
     assert other.compact()
     assert of_one in index.folder.glob("vectors-*.usearch")

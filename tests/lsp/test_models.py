@@ -19,6 +19,7 @@ from server.lsp.model import Models
 from server.search.searcher import Searcher
 from server.settings import Settings
 from server.workspace.overlay import Overlay
+from tests.embed import tiny
 from tests.embed.tiny import write_bundle
 
 from .peer import Json, Peer, peer_of, story
@@ -246,6 +247,21 @@ async def test_the_best_candidates_are_embedded_while_one_waits_and_what_is_edit
         (workspace / "more.py").write_text("def w9(): ...\n")
         await peer.indexed()
         await peer.until(lambda: any(model == "tiny-2" and "def w9" in text for model, text in embedded))
+
+
+@story
+async def test_a_refining_model_of_the_same_id_and_another_width_is_another_model(
+    settings: Settings, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "many.py").write_text("".join(f"def f{i}():\n    return w{i} + w{i + 1}\n\n\n" for i in range(10, 30)))
+    monkeypatch.setattr(tiny, "DIM", 2 * tiny.DIM)
+    wide = write_bundle(tmp_path / "wide", changed={"max_tokens": 64}, seed=5)
+    async with peer_of(replace(settings, refine_model=str(wide))) as peer:
+        await peer.hello(workspace)
+        await peer.indexed()
+        await until_told(peer)
+        assert "f11" in await peer.names("w11 w22")
+        assert (await peer.request("meaning/status"))["folders"][0]["problem"] is None
 
 
 @story
