@@ -35,6 +35,7 @@ from .metrics import Vectors, paired
 from .pairs import Row, read_rows
 from .searches import CODE_CHARS
 from .small import Small, for_code, load_small
+from .train_small import TUNED
 from .train_student import notice, used_packages
 from .trim import trimmed, word_counts
 
@@ -189,7 +190,7 @@ def _least(vectors: Vectors, others: Vectors) -> float:
 
 def _notice(small: Small, packages: Sequence[Package]) -> str:
     return (
-        f"The weights of this model began as those of {small.source.removesuffix(', fine-tuned')},\n"
+        f"The weights of this model began as those of {small.source.removesuffix(TUNED)},\n"
         f"under the licence {small.licence}, which is that of these weights too. They were changed: trained further\n"
         "on the packages below, rounded to 8 bits, without the words that code does not need.\n\n" + notice(packages)
     )

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import torch
 
 CHECKPOINT = "checkpoint"
+TUNED = ", fine-tuned"
+"""What a trained model's source ends with."""
 _INTERRUPTED = 130
 _VALID_SEED = 0
 
@@ -91,7 +93,8 @@ def run(options: argparse.Namespace) -> int:
         except Stopped:
             say("stopped, the state is saved: the same command goes on from here")
             return _INTERRUPTED
-    save_small(replace(small, source=f"{small.source}, fine-tuned"), options.out / CHECKPOINT)
+    tuned = f"{small.source.removesuffix(TUNED)}{TUNED}"
+    save_small(replace(small, source=tuned), options.out / CHECKPOINT)
     say(f"{options.out / CHECKPOINT}: python -m export.small_bundle {options.out / CHECKPOINT} --corpus …")
     return 0
 
