@@ -21,9 +21,10 @@ class Pace:
         """Characters a second."""
 
     def embed_code(self, texts: Sequence[tuple[str, Sequence[int]]], seconds: float, least: int) -> list[Vectors]:
-        """The vectors of as many of the first texts as are likely to take no longer, but of `least` at least."""
+        """The vectors of as many of the first texts as are likely to take no longer, but of `least` at least. One that
+        nothing is known of yet is taken for fast enough, unless there is no time at all."""
         lengths = accumulate(1 + len(text) for text, _ in texts)
-        likely = 1 if self._rate is None else sum(length <= seconds * self._rate for length in lengths)
+        likely = int(seconds > 0) if self._rate is None else sum(length <= seconds * self._rate for length in lengths)
         some = texts[: max(likely, least)]
         if not some:
             return []

@@ -86,27 +86,31 @@ class Refiner:
         """
         end = time.perf_counter() + self._budget
         best = np.argsort(-scores, kind="stable")[:REFINED]
-        vectors = self._vectors(pace, [candidates[place] for place in best], end)
+        vectors, wanted = self._known(pace, [candidates[place] for place in best])
+        if len(vectors) < COMPARABLE and time.perf_counter() >= end:
+            return best[:0], scores[:0]
+        [asked] = pace.embedder.embed_queries([query])  # first, for it has to be, and what it takes is of the budget
+        if wanted:
+            vectors.update(self._compute(pace, wanted, end))
         known = np.array([place for place in best if candidates[place].key in vectors], np.int64)
         if len(known) < COMPARABLE:
             return known[:0], scores[:0]
-        [asked] = pace.embedder.embed_queries([query])
         theirs = np.array([(vectors[candidates[place].key] @ asked).max() for place in known], np.float32)
         ours = np.array([candidates[place].dense for place in known], np.float32)
         alike = (theirs - theirs.mean()) / max(float(theirs.std()), 1e-6) * ours.std() + ours.mean()
         return known, alike - ours
 
-    def _vectors(self, pace: Pace, best: Sequence[Candidate], end: float) -> dict[bytes, Vectors]:
-        """The better model's vectors by key: those that are stored, and what can be computed until `end`."""
+    def _known(self, pace: Pace, best: Sequence[Candidate]) -> tuple[dict[bytes, Vectors], list[Candidate]]:
+        """The better model's vectors by key, as far as they are stored or were computed for an earlier search, and one
+        candidate for each that is not there."""
         found = Embeddings(self._index.store, pace.embedder.bundle).of({c.key for c in best})
         with self._lock:
             found.update((c.key, self._computed[c.key]) for c in best if c.key in self._computed)
         missing = {c.key: c for c in reversed(best) if c.key not in found}
-        if missing:
-            wanted = [missing[key] for key in reversed(missing)]
+        wanted = [missing[key] for key in reversed(missing)]
+        if wanted:
             self._missed([*dict.fromkeys(c.path for c in wanted)])
-            found.update(self._compute(pace, wanted, end))
-        return found
+        return found, wanted
 
     def _compute(self, pace: Pace, wanted: Sequence[Candidate], end: float) -> dict[bytes, Vectors]:
         """Vectors of the first of `wanted`, as many as the time is enough for."""
@@ -148,12 +152,10 @@ class Refiner:
 def _batches(texts: Iterator[Embeddable], end: float) -> Iterator[list[Embeddable]]:
     """The texts in batches, until it is late: to read them takes time, too."""
     batch: list[Embeddable] = []
-    for text in texts:
+    while time.perf_counter() < end and (text := next(texts, None)):
         batch.append(text)
         if len(batch) == BATCH_TEXTS:
             yield batch
             batch = []
-        if time.perf_counter() > end:
-            return
     if batch:
         yield batch

@@ -48,6 +48,10 @@ def test_what_does_not_fit_is_left_unless_it_has_to_be(slow: Slow) -> None:
     assert len(pace.embed_code(TEXTS, -1, least=2)) == 2
 
 
+def test_without_any_time_not_even_the_first_run_is_made(slow: Slow) -> None:
+    assert Pace(slow).embed_code(TEXTS, 0, least=0) == []
+
+
 def test_a_model_that_has_become_faster_gets_more(slow: Slow) -> None:
     pace = Pace(slow)
     pace.embed_code(TEXTS, 1, least=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from server.embed.pace import Pace
 from server.index.embeddings import Embeddings
 from server.index.index import Index
 from server.index.prepare import prepare_text
+from server.index.vectors import Vectors
 from server.search import refine
 from server.search.candidates import Candidate
 from server.search.query import parse_query
@@ -96,6 +98,30 @@ def test_stored_vectors_cost_no_time_and_those_without_keep_their_place(story: S
     assert set(np.flatnonzero(refined != scores)) <= set(best[:8])
     assert len(np.flatnonzero(refined != scores)) >= 5
     assert story.missed == [candidates[place].path for place in best[8:]]
+
+
+def test_what_the_query_takes_is_of_the_budget(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Embedder.embed_queries
+
+    def slow(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+        time.sleep(0.2)
+        return original(embedder, texts)
+
+    candidates, scores = story.scored()
+    monkeypatch.setattr(Embedder, "embed_queries", slow)
+    story.store(*candidates[:10])
+    places, _ = story.refiner(budget=0.2).opinion(story.pace, QUERY, candidates, scores)
+    assert len(places) == 10
+
+
+def test_without_time_nothing_is_asked_of_a_model_that_knows_too_little(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates, scores = story.scored()
+    monkeypatch.delattr(Embedder, "embed_queries")
+    places, _ = story.refiner(budget=0).opinion(story.pace, QUERY, candidates, scores)
+    assert len(places) == 0
+    assert len(story.missed) == 20
 
 
 def test_few_that_are_known_say_nothing(story: Story) -> None:
