@@ -22,13 +22,13 @@ function all(): Seen[] {
     });
 }
 
-/** The processes below one whose command line has a word in it. */
-export function below(pid: number, word: string): Seen[] {
+/** The processes below one whose command line is of a kind. */
+export function below(pid: number, command: RegExp): Seen[] {
   const processes = all();
   const family = new Set([pid]);
   for (let size = 0; size !== family.size; ) {
     size = family.size;
     processes.filter(({ parent }) => family.has(parent)).forEach((child) => family.add(child.pid));
   }
-  return processes.filter((each) => family.has(each.pid) && each.command.includes(word));
+  return processes.filter((each) => family.has(each.pid) && command.test(each.command));
 }

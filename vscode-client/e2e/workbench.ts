@@ -2,13 +2,16 @@
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 
 import { chromium, type Browser, type Locator, type Page } from "playwright-core";
+
+import { below } from "./processes";
 
 interface Tools {
   serverMain: string;
@@ -29,7 +32,6 @@ const QUIET_SETTINGS = {
   "update.mode": "none",
   "extensions.autoCheckUpdates": false,
   "chat.commandCenter.enabled": false,
-  "files.simpleDialog.enable": true,
 };
 
 let known: Tools | undefined;
@@ -43,7 +45,6 @@ export interface Options {
   /** What the server's process finds on its PATH. */
   searchPath: string;
   settings?: Record<string, unknown>;
-  env?: Record<string, string>;
 }
 
 export class Workbench {
@@ -54,26 +55,27 @@ export class Workbench {
     readonly home: string,
   ) {}
 
-  /** Open a folder. The extension is installed as a user does it; nothing else is there. */
-  static async open(folder: string, options: Options): Promise<Workbench> {
+  /** Open a folder, or a workspace file. The extension is installed as a user does it; nothing else is there. */
+  static async open(place: string, options: Options): Promise<Workbench> {
     const home = mkdtempSync(path.join(tmpdir(), "meaning-e2e-"));
     const env = surroundings(home, options);
     const data = path.join(home, "data");
     mkdirSync(path.join(data, "User"), { recursive: true });
-    writeFileSync(path.join(data, "User", "settings.json"), JSON.stringify({ ...QUIET_SETTINGS, ...options.settings }));
+    writeFileSync(settingsIn(home), settingsText(options.settings ?? {}));
     const main = [tools().serverMain, "--accept-server-license-terms", "--telemetry-level", "off", "--user-data-dir", data,
       "--server-data-dir", path.join(home, "server"), "--extensions-dir", path.join(home, "extensions")];
     execFileSync(process.execPath, [...main, "--install-extension", VSIX], { env, stdio: "pipe" });
     const port = await freePort();
     const log = openSync(path.join(home, "workbench.log"), "a");
-    const place = ["--host", "127.0.0.1", "--port", String(port), "--without-connection-token"];
-    const server = spawn(process.execPath, [...main, ...place], { env, detached: true, stdio: ["ignore", log, log] });
+    const listening = ["--host", "127.0.0.1", "--port", String(port), "--without-connection-token"];
+    const server = spawn(process.execPath, [...main, ...listening], { env, detached: true, stdio: ["ignore", log, log] });
     try {
       await answers(`http://127.0.0.1:${port}/version`);
       const browser = await chromium.launch({ executablePath: tools().chromium, args: ["--no-sandbox", "--disable-gpu"] });
       const page = await browser.newPage({ viewport: { width: 1200, height: 760 } });
       page.setDefaultTimeout(PATIENCE);
-      await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(folder)}`);
+      const what = place.endsWith(".code-workspace") ? "workspace" : "folder";
+      await page.goto(`http://127.0.0.1:${port}/?${what}=${encodeURIComponent(place)}`);
       await page.locator(".monaco-workbench .part.statusbar").waitFor();
       return new Workbench(page, browser, server, home);
     } catch (error) {
@@ -89,8 +91,28 @@ export class Workbench {
     rmSync(this.home, { recursive: true, force: true, maxRetries: 5, retryDelay: 500 });
   }
 
-  get pid(): number {
-    return this.server.pid ?? 0;
+  /** Write the user's settings, in the workbench itself; those that keep it quiet stay. */
+  async writeSettings(values: Record<string, unknown>): Promise<void> {
+    await this.command("Preferences: Open User Settings (JSON)");
+    await until("the settings", async () => (await this.tabs()).includes("settings.json") && (await this.place()).file === "settings.json");
+    const text = settingsText(values);
+    await until("the saved settings", async () => {
+      await this.page.locator(".editor-group-container.active .view-lines").first().click();
+      await this.page.keyboard.press("Control+A");
+      await this.page.keyboard.insertText(text);
+      // The editor may have closed brackets and quotes once more.
+      await this.page.keyboard.press("Control+Shift+End");
+      await this.page.keyboard.press("Delete");
+      await this.page.keyboard.press("Control+S");
+      await sleep(SETTLING);
+      return readFileSync(settingsIn(this.home), "utf8") === text;
+    });
+    await this.command("View: Close Editor");
+  }
+
+  /** The processes of search servers. */
+  servers(): number[] {
+    return below(this.server.pid ?? 0, /bin\/meaning-lsp |-m meaning_lsp /).map(({ pid }) => pid);
   }
 
   /** Run a command by the palette, which lists those only that were known when it opened. */
@@ -146,6 +168,15 @@ export class Workbench {
     return { file, line, column };
   }
 
+  /** Where, in pixels, the first line on the screen begins. */
+  async topOfEditor(): Promise<number> {
+    return this.page.locator(".editor-group-container.active .view-lines").first().evaluate((lines) => lines.getBoundingClientRect().top);
+  }
+
+  get statusItem(): Locator {
+    return this.page.locator('[id="meaning-lsp.meaning-lsp.meaning.status"]');
+  }
+
   async tabs(): Promise<string[]> {
     return this.page.locator(".tab .label-name").allInnerTexts();
   }
@@ -156,16 +187,28 @@ export class Workbench {
     return numbers.map(Number).sort((left, right) => left - right);
   }
 
-  async openFile(name: string, line: number): Promise<void> {
+  /** Open a file at a line, as a user does. (By its whole path: the workbench has no file search without ripgrep.) */
+  async openFile(file: string, line: number): Promise<void> {
+    const name = path.basename(file);
     await this.page.keyboard.press("Control+P");
-    await this.input.fill(name);
+    await this.input.fill(file);
     await this.rowsWith(name);
     await this.page.keyboard.press("Enter");
     await until(`the editor of ${name}`, async () => (await this.tabs()).includes(name) && (await this.place()).file === name);
     await this.page.keyboard.press("Control+G");
     await this.input.fill(`:${line}`);
     await this.page.keyboard.press("Enter");
-    await until(`line ${line}`, async () => (await this.place()).line === line);
+    await until(`line ${line}`, async () => isDeepStrictEqual(await this.place(), { file: name, line, column: 1 }));
+  }
+
+  /** The message of a dialog that has to be answered. */
+  get dialog(): Locator {
+    return this.page.locator(".monaco-dialog-box");
+  }
+
+  async answer(button: string): Promise<void> {
+    await this.dialog.getByRole("button", { name: button, exact: true }).click();
+    await this.dialog.waitFor({ state: "detached" });
   }
 
   get notifications(): Locator {
@@ -177,6 +220,14 @@ export class Workbench {
     mkdirSync(folder, { recursive: true });
     await this.page.screenshot({ path: path.join(folder, `${name}.png`) });
   }
+}
+
+function settingsIn(home: string): string {
+  return path.join(home, "data", "User", "settings.json");
+}
+
+function settingsText(values: Record<string, unknown>): string {
+  return JSON.stringify({ ...QUIET_SETTINGS, ...values });
 }
 
 /** What a look shows, as soon as it shows something. */
@@ -191,14 +242,16 @@ export async function until<Seen>(what: string, look: () => Promise<Seen | undef
   throw new Error(`waited ${PATIENCE / 1000} s for ${what}`);
 }
 
-function surroundings(home: string, options: Options): Record<string, string> {
+function surroundings(home: string, options: Options): NodeJS.ProcessEnv {
   for (const name of ["tmp", "run"]) {
     mkdirSync(path.join(home, name), { mode: 0o700 });
   }
   const places = { HOME: home, TMPDIR: path.join(home, "tmp"), XDG_RUNTIME_DIR: path.join(home, "run") };
   // Else the workbench asks a login shell for its environment, in which PATH would be the system's.
   const asStarted = { VSCODE_CLI: "1" };
-  return { ...places, ...asStarted, LANG: "C.UTF-8", MEANING_CACHE_DIR: path.join(home, "cache"), PATH: options.searchPath, ...options.env };
+  // Where packages come from is a matter of the machine.
+  const pip = Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("PIP_")));
+  return { ...pip, ...places, ...asStarted, LANG: "C.UTF-8", MEANING_CACHE_DIR: path.join(home, "cache"), PATH: options.searchPath };
 }
 
 async function freePort(): Promise<number> {

@@ -8,7 +8,7 @@ import path from "node:path";
 import { HERE } from "./workbench";
 
 /** The interpreter that has the server's dependencies. */
-const PYTHON = process.env["PYTHON"] ?? "python3";
+export const PYTHON = process.env["PYTHON"] ?? "python3";
 export const SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin";
 
 function python(code: string): string {

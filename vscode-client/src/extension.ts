@@ -6,6 +6,7 @@ import { chooseModel } from "./models";
 import { fixesOf, messageOf, SHOW_LOG, type Fix } from "./problem";
 import { clearHistory, LiveSearch } from "./search/live";
 import { currentPicker } from "./search/picker";
+import { provideCopies } from "./search/preview";
 import { Results } from "./search/results";
 import { findSimilar } from "./search/similar";
 import { Service } from "./server/service";
@@ -41,6 +42,7 @@ export function activate(context: vscode.ExtensionContext): void {
   context.subscriptions.push(
     log,
     results,
+    provideCopies(),
     new StatusItem(server),
     ...Object.entries(commands).map(([name, act]) => vscode.commands.registerCommand(name, act)),
     vscode.workspace.onDidChangeConfiguration((event) => affectsServerPath(event) && server.replace()),

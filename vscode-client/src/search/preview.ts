@@ -5,12 +5,13 @@ import * as vscode from "vscode";
 import type { Hit } from "../protocol";
 import { linesOf, uriOf } from "./places";
 
-/** Where the user was. */
+/** A file that is open already is shown as a copy, for its editor would lose its place. */
+const COPIES = "meaning-copy";
+
+/** Where the user was. The editor itself knows its selections, and its lines on the screen. */
 interface Origin {
   document: vscode.TextDocument;
   column: vscode.ViewColumn;
-  selections: readonly vscode.Selection[];
-  top: number | undefined;
   isPreview: boolean;
 }
 
@@ -38,11 +39,12 @@ export class Preview {
     return editor === this.shown;
   }
 
-  /** Back to where the user was: their editor, their selections, their lines on the screen, and no tab more. */
+  /** Back to where the user was, with no tab more. */
   async restore(): Promise<void> {
     await this.settle();
     if (this.shown && this.origin) {
-      await goBack(this.origin);
+      const { document, column, isPreview } = this.origin;
+      await vscode.window.showTextDocument(document, { viewColumn: column, preview: isPreview });
     }
     await this.closeOthers();
   }
@@ -75,12 +77,14 @@ export class Preview {
   private async open(hit: Hit): Promise<void> {
     this.shown?.setDecorations(this.mark, []);
     const options = { viewColumn: this.column, preserveFocus: true, preview: true };
-    const editor = (this.shown = await vscode.window.showTextDocument(uriOf(hit), options));
+    const uri = uriOf(hit);
+    const document = await vscode.workspace.openTextDocument(this.openBefore.has(key(this.column, uri)) ? await copyOf(uri) : uri);
+    const editor = (this.shown = await vscode.window.showTextDocument(document, options));
     const lines = linesOf(hit);
     editor.setDecorations(this.mark, [lines]);
     editor.revealRange(lines, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
     // Where an editor opens a new tab for each file, the earlier ones go.
-    await this.closeOthers(editor.document.uri);
+    await this.closeOthers(document.uri);
   }
 }
 
@@ -92,18 +96,8 @@ function whereTheUserIs(): Origin | undefined {
   return {
     document: editor.document,
     column: editor.viewColumn,
-    selections: editor.selections,
-    top: editor.visibleRanges[0]?.start.line,
     isPreview: vscode.window.tabGroups.activeTabGroup.activeTab?.isPreview ?? false,
   };
-}
-
-async function goBack({ document, column, selections, top, isPreview }: Origin): Promise<void> {
-  const editor = await vscode.window.showTextDocument(document, { viewColumn: column, preview: isPreview });
-  editor.selections = selections;
-  if (top !== undefined && editor.visibleRanges[0]?.start.line !== top) {
-    editor.revealRange(new vscode.Range(top, 0, top, 0), vscode.TextEditorRevealType.AtTop);
-  }
 }
 
 function fileTabs(): vscode.Tab[] {
@@ -115,5 +109,25 @@ function uriIn(tab: vscode.Tab): vscode.Uri | undefined {
 }
 
 function keyOf(tab: vscode.Tab): string {
-  return `${tab.group.viewColumn} ${uriIn(tab)?.toString() ?? ""}`;
+  return key(tab.group.viewColumn, uriIn(tab));
+}
+
+function key(column: vscode.ViewColumn, uri: vscode.Uri | undefined): string {
+  return `${column} ${uri?.toString() ?? ""}`;
+}
+
+/** One for each version of the file, for VS Code keeps what it knows under a name. */
+async function copyOf(uri: vscode.Uri): Promise<vscode.Uri> {
+  const { version } = await vscode.workspace.openTextDocument(uri);
+  return uri.with({ scheme: COPIES, query: String(version) });
+}
+
+/** Tells VS Code what is in the copies. */
+export function provideCopies(): vscode.Disposable {
+  return vscode.workspace.registerTextDocumentContentProvider(COPIES, {
+    provideTextDocumentContent: async (copy) => {
+      const document = await vscode.workspace.openTextDocument(copy.with({ scheme: "file", query: "" }));
+      return document.getText();
+    },
+  });
 }

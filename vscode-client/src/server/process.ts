@@ -19,11 +19,10 @@ export interface Options {
   onLine?: (line: string) => void;
 }
 
-/** Rejects if it cannot be started, or was stopped by `signal`. */
+/** Rejects if it cannot be started, takes longer than `timeout`, or was stopped by `signal`. */
 export function run(command: string, args: readonly string[], options: Options = {}): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const { cwd, env, timeout, signal } = options;
-    const settings = { cwd, env, timeout, signal, killSignal: "SIGKILL" as const, windowsHide: true };
+    const settings = { cwd: options.cwd, env: options.env, signal: until(options), killSignal: "SIGKILL" as const, windowsHide: true };
     const child = spawn(command, args, { ...settings, stdio: ["ignore", "pipe", "pipe"] });
     const ended: Ended = { code: null, stdout: "", output: "" };
     let line = "";
@@ -41,4 +40,8 @@ export function run(command: string, args: readonly string[], options: Options =
     child.on("error", reject);
     child.on("close", (code) => resolve({ ...ended, code }));
   });
+}
+
+function until({ timeout, signal }: Options): AbortSignal | undefined {
+  return timeout === undefined ? signal : AbortSignal.any([AbortSignal.timeout(timeout), ...(signal ? [signal] : [])]);
 }

@@ -10,8 +10,8 @@ import { run } from "./process";
 export const OLDEST_PYTHON: readonly number[] = [3, 10];
 export const FIRST_PYTHON_TOO_NEW: readonly number[] = [3, 14];
 const NAMES = ["python3.13", "python3.12", "python3.11", "python3.10", "python3", "python"];
-/** Where installers put Python, for an editor that was not started from a shell and has a short PATH. */
-const USUAL_FOLDERS = ["/opt/homebrew/bin", "/usr/local/bin", "/usr/bin"];
+/** Where installers put Python on macOS, whose editors are not started from a shell and have a short PATH. */
+const MAC_FOLDERS = ["/opt/homebrew/bin", "/usr/local/bin"];
 const QUESTION =
   "import sys, json, importlib.util as u;" +
   "print(json.dumps([sys.version_info[:2], sys.executable, all(map(u.find_spec, ['venv', 'ensurepip']))]))";
@@ -66,7 +66,7 @@ export function whyNone(seen: readonly Python[]): string {
 }
 
 function candidates(searchPath: string, selected: string | undefined): string[] {
-  const folders = process.platform === "win32" ? searchPath : [searchPath, ...USUAL_FOLDERS].join(path.delimiter);
+  const folders = process.platform === "darwin" ? [searchPath, ...MAC_FOLDERS].join(path.delimiter) : searchPath;
   const found = NAMES.map((name) => which(name, folders)).filter((file) => file !== undefined);
   return [...new Set(selected ? [selected, ...found] : found)];
 }
