@@ -157,7 +157,7 @@ def _figures(folder: Path, measured: Measured, cosqa: Path | None) -> dict[str, 
     vectors, seconds = _timed(partial(encoder.codes, measured.codes))
     cosines = (vectors * measured.vectors).sum(axis=1)
     if cosines.mean() < LEAST_COSINE:
-        raise ExportError(f"8 bits change vectors to a cosine of {cosines.mean():.4f}; export with another quantisation")
+        raise ExportError(f"8 bits change vectors too much (mean cosine {cosines.mean():.4f}); quantise with parts")
     found = paired(
         encoder.queries([row.query for row in measured.rows]), encoder.codes([r.code for r in measured.rows])
     )
