@@ -128,6 +128,7 @@ test("all hits go to a list that stays", async () => {
   await press("Alt+L");
   const list = workbench.page.locator(".part.panel .monaco-list-row");
   await until("the list", async () => (await list.count()) >= hits.length);
+  await workbench.screenshot("list");
   await list.filter({ hasText: "redirect_request" }).click();
   await arriveAt("request.py", lineWith(path.join(code, "urllib", "request.py"), "def redirect_request("));
   await workbench.command("View: Toggle Panel Visibility");

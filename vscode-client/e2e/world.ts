@@ -39,6 +39,14 @@ export function pathWithServer(): string {
   return `${binaries}:${SYSTEM_PATH}`;
 }
 
+/** A made-up tree of so many functions, as the benchmarks of the server have it. */
+export function madeUp(functions: number): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "meaning-made-up-"));
+  const code = `from pathlib import Path; from tests.bench.made_up import write_tree; write_tree(Path("${folder}"), ${functions})`;
+  execFileSync(PYTHON, ["-c", code], { cwd: path.dirname(HERE) });
+  return folder;
+}
+
 /** The line, from 1, in which a text begins in a file. */
 export function lineWith(file: string, text: string): number {
   return readFileSync(file, "utf8").split("\n").findIndex((line) => line.includes(text)) + 1;

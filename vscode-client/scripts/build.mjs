@@ -4,7 +4,7 @@ import esbuild from "esbuild";
 
 const shared = { bundle: true, platform: "node", target: "node20", format: "cjs", external: ["vscode"], logLevel: "warning" };
 
-const entries = (folder) => readdirSync(folder).filter((name) => name.endsWith(".test.ts")).map((name) => `${folder}/${name}`);
+const entries = (folder) => readdirSync(folder).filter((name) => /\.(test|bench)\.ts$/.test(name)).map((name) => `${folder}/${name}`);
 
 /** The licences of the packages whose files are in the bundle. */
 function notices(files) {
