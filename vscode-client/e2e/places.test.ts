@@ -5,7 +5,7 @@ import path from "node:path";
 import { afterEach, test } from "node:test";
 
 import { until, Workbench } from "./workbench";
-import { folderWith, pathWithServer } from "./world";
+import { folderWith, pathWithServer, pythonExtension } from "./world";
 
 const TITLE = "Search code by meaning";
 const searchPath = pathWithServer();
@@ -48,6 +48,17 @@ test("a workspace that is not trusted brings no program to run, and is searched 
   await workbench.input.pressSequentially("give money back");
   await workbench.rowsWith("refund, till.py:1");
   assert.equal(existsSync(trace), false);
+});
+
+test("the server of the Python that is selected for the workspace comes before the one on the PATH", async () => {
+  const code = folderWith({ "till.py": "def refund(order):\n    order.pay(-1)\n" });
+  const interpreter = path.join(pathWithServer().split(":")[0] ?? "", "python");
+  workbench = await Workbench.open(code, { searchPath, extensions: [pythonExtension(interpreter)] });
+  await workbench.command(TITLE);
+  await workbench.input.pressSequentially("refund");
+  await workbench.rowsWith("refund, till.py:1");
+  await workbench.command("Meaning: Show Status");
+  await workbench.rowsWith(`from the selected Python, ${interpreter}`);
 });
 
 test("a server that never comes up is an error that is told once, with a way out", async () => {

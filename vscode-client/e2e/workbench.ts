@@ -45,6 +45,8 @@ export interface Options {
   /** What the server's process finds on its PATH. */
   searchPath: string;
   settings?: Record<string, unknown>;
+  /** Further extensions, each a .vsix. */
+  extensions?: string[];
 }
 
 export class Workbench {
@@ -64,7 +66,9 @@ export class Workbench {
     writeFileSync(settingsIn(home), settingsText(options.settings ?? {}));
     const main = [tools().serverMain, "--accept-server-license-terms", "--telemetry-level", "off", "--user-data-dir", data,
       "--server-data-dir", path.join(home, "server"), "--extensions-dir", path.join(home, "extensions")];
-    execFileSync(process.execPath, [...main, "--install-extension", VSIX], { env, stdio: "pipe" });
+    for (const extension of [VSIX, ...(options.extensions ?? [])]) {
+      execFileSync(process.execPath, [...main, "--install-extension", extension], { env, stdio: "pipe" });
+    }
     const port = await freePort();
     const log = openSync(path.join(home, "workbench.log"), "a");
     const listening = ["--host", "127.0.0.1", "--port", String(port), "--without-connection-token"];

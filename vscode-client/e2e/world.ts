@@ -39,6 +39,21 @@ export function pathWithServer(): string {
   return `${binaries}:${SYSTEM_PATH}`;
 }
 
+/** An extension that has the name of Python's own, and the part of its interface that is asked: one interpreter. */
+export function pythonExtension(interpreter: string): string {
+  const environments = `{ getActiveEnvironmentPath: () => ({ path: "" }), resolveEnvironment: async () => ({ executable: { uri: vscode.Uri.file(${JSON.stringify(interpreter)}) } }) }`;
+  const folder = folderWith({
+    "package.json": JSON.stringify({ name: "python", publisher: "ms-python", version: "1.0.0", main: "main.js", activationEvents: ["onStartupFinished"], engines: { vscode: "^1.91.0" } }),
+    "main.js": `const vscode = require("vscode"); exports.activate = () => ({ environments: ${environments} });`,
+    "README.md": "Python",
+    LICENSE: "none",
+  });
+  const vsix = path.join(folder, "python.vsix");
+  const vsce = path.join(HERE, "node_modules", "@vscode", "vsce", "vsce");
+  execFileSync(process.execPath, [vsce, "package", "--allow-missing-repository", "--out", vsix], { cwd: folder, stdio: "pipe" });
+  return vsix;
+}
+
 /** A made-up tree of so many functions, as the benchmarks of the server have it. */
 export function madeUp(functions: number): string {
   const folder = mkdtempSync(path.join(tmpdir(), "meaning-made-up-"));

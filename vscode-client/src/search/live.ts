@@ -1,5 +1,6 @@
 /** "Search code by meaning": a list that answers while one types. */
 
+import { isDeepStrictEqual } from "node:util";
 import * as vscode from "vscode";
 
 import { fixesOf, messageOf } from "../problem";
@@ -17,7 +18,7 @@ const TITLE = "Search code by meaning";
 const PLACEHOLDER = "What does the code do? Also: lang:python path:src/ kind:method";
 /** Milliseconds after the last key. The server answers in fewer than a fast typist needs for the next. */
 const PAUSE = 40;
-/** Milliseconds between two looks at an index that is being built. */
+/** Milliseconds until an index that is being built is asked again. */
 const LOOK_AGAIN = 700;
 const HISTORY = "meaning.history";
 const MAX_COMPLETIONS = 8;
@@ -34,7 +35,7 @@ export class LiveSearch {
   private readonly latest: Latest<string, Answer>;
   private answer: Answer | undefined;
   private completions: Row[] = [];
-  private lookedAt = 0;
+  private looking: NodeJS.Timeout | undefined;
 
   constructor(
     service: Service,
@@ -42,7 +43,10 @@ export class LiveSearch {
     results: Results,
   ) {
     this.picker = new Picker(TITLE, {
-      list: (hits) => results.show(this.quickPick.value.trim(), hits),
+      list: (hits) => {
+        const query = this.quickPick.value.trim();
+        results.show(query, hits, query);
+      },
       used: () => void this.memory.update(HISTORY, remembered(history(this.memory), this.quickPick.value)),
       type: (text) => {
         this.quickPick.value = text;
@@ -50,12 +54,12 @@ export class LiveSearch {
       },
     });
     const ask = (query: string, signal: AbortSignal) => service.search(query, signal);
-    this.latest = new Latest({ ask, answered: (answer) => this.answered(answer), failed: (error) => this.failed(error) }, PAUSE);
-    const looking = service.onDidChangeIndex(() => this.lookAgain());
+    this.latest = new Latest({ ask, answered: (answer, query) => this.answered(answer, query), failed: (error) => this.failed(error) }, PAUSE);
     const typing = this.quickPick.onDidChangeValue((text) => this.typed(text));
     this.picker.onHide(() => {
       this.latest.cancel();
-      vscode.Disposable.from(looking, typing).dispose();
+      clearTimeout(this.looking);
+      typing.dispose();
     });
   }
 
@@ -72,6 +76,7 @@ export class LiveSearch {
   }
 
   private typed(text: string): void {
+    clearTimeout(this.looking);
     void this.complete(text);
     const query = askable(text);
     if (query === undefined) {
@@ -85,16 +90,24 @@ export class LiveSearch {
     }
   }
 
-  private answered(answer: Answer): void {
+  private answered(answer: Answer, query: string): void {
+    const before = this.answer;
     this.answer = answer;
     this.quickPick.busy = answer.pending > 0;
     const missing = shortfall(answer.pending);
     this.quickPick.title = missing ? `${TITLE} (${missing})` : TITLE;
+    if (missing) {
+      this.looking = setTimeout(() => this.lookAgain(query), LOOK_AGAIN);
+    }
+    if (isDeepStrictEqual(before?.items, answer.items) && answer.items.length) {
+      return; // The rows are these, and somebody may be looking at them.
+    }
     const rows = answer.items.map(hitRow);
     this.draw(rows.length ? rows : messageRows(missing ? `Nothing found yet: ${missing}` : "Nothing found", "info"));
   }
 
   private failed(error: unknown): void {
+    this.answer = undefined;
     this.quickPick.busy = false;
     const isQuery = (error as { code?: number }).code === INVALID_PARAMS;
     this.draw(messageRows(plain(messageOf(error)), isQuery ? "info" : "error", fixesOf(error)));
@@ -105,11 +118,8 @@ export class LiveSearch {
   }
 
   /** While an index is built, the same question finds more and more. Somebody who looks through the rows keeps them. */
-  private lookAgain(): void {
-    const query = askable(this.quickPick.value);
-    const isDue = Date.now() - this.lookedAt > LOOK_AGAIN;
-    if (query !== undefined && this.answer && this.answer.pending > 0 && isDue && !this.picker.moved) {
-      this.lookedAt = Date.now();
+  private lookAgain(query: string): void {
+    if (!this.picker.moved) {
       this.latest.ask(query);
     }
   }

@@ -17,10 +17,10 @@ export class Results implements vscode.TreeDataProvider<Hit>, vscode.Disposable 
   /** What was asked; empty for code that is like other code. */
   query = "";
 
-  show(query: string, hits: readonly Hit[]): void {
+  show(title: string, hits: readonly Hit[], query = ""): void {
     this.query = query;
     this.hits = hits;
-    this.view.description = query;
+    this.view.description = title;
     this.changed.fire();
     void this.appear();
   }

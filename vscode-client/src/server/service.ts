@@ -27,7 +27,6 @@ export class Service implements vscode.Disposable {
   private readonly supervisor: Supervisor<LanguageClient>;
   private readonly installation: Installation;
   private readonly changed = new vscode.EventEmitter<void>();
-  private readonly indexChanged = new vscode.EventEmitter<FolderStatus>();
   private installing: Promise<void> | undefined;
   /** The server that was started last. */
   server: ServerCommand | undefined;
@@ -36,7 +35,6 @@ export class Service implements vscode.Disposable {
 
   /** The server's state, or that of its folders, is another one. */
   readonly onDidChange = this.changed.event;
-  readonly onDidChangeIndex = this.indexChanged.event;
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -198,7 +196,6 @@ export class Service implements vscode.Disposable {
   private take(status: FolderStatus): void {
     this.folders.set(status.uri, status);
     this.changed.fire();
-    this.indexChanged.fire(status);
   }
 }
 
