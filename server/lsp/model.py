@@ -63,8 +63,9 @@ class Models:
 
     @classmethod
     def of(cls, settings: Settings, known: Iterable[Model] = ()) -> Models:
-        """Those among the `known` are taken, which may be loaded already; others are not yet."""
-        by_name = {model.name: model for model in known}
+        """Those among the `known` are taken, which may be loaded already, but for what could not be used: it may have
+        been repaired. Others are not loaded yet."""
+        by_name = {model.name: model for model in known if not model.problem}
         answering = by_name.get(settings.model) or Model(settings.model, settings)
         if settings.refine_model in ("", settings.model):
             return cls(answering, None)

@@ -268,7 +268,7 @@ async def test_a_refining_model_of_the_same_id_and_another_width_is_another_mode
 async def test_a_refining_model_that_is_damaged_costs_a_message_and_no_answer(
     settings: Settings, workspace: Path, tmp_path: Path
 ) -> None:
-    broken = write_bundle(tmp_path / "broken")
+    broken = write_bundle(tmp_path / "broken", seed=5)
     (broken / "model.onnx").write_bytes(b"")
     async with peer_of(replace(settings, refine_model=str(broken))) as peer:
         await peer.hello(workspace)
@@ -279,6 +279,11 @@ async def test_a_refining_model_that_is_damaged_costs_a_message_and_no_answer(
         assert folder["state"] == "ready"
         assert str(broken) in folder["problem"]
         assert len(peer.told("window/showMessage")) == 1
+        write_bundle(broken, seed=5)
+        configure(peer, refineBudget=100)
+        await peer.until(lambda: peer.told("meaning/indexChanged")[-1]["problem"] is None)
+        await peer.indexed()
+        await until_told(peer)
 
 
 @story
