@@ -33,7 +33,6 @@ def succeed(*command: str) -> str:
 def skip(reason: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason)
-    print(f"skipped: {reason}", file=sys.stderr)
     pytest.skip(reason)
 
 

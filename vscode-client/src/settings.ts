@@ -1,5 +1,7 @@
 /** The section `meaning` of the settings. */
 
+import os from "node:os";
+import path from "node:path";
 import * as vscode from "vscode";
 
 const SECTION = "meaning";
@@ -19,8 +21,12 @@ function isSet(found: Inspected): boolean {
   return [found?.globalValue, found?.workspaceValue, found?.workspaceFolderValue].some((value) => value !== undefined);
 }
 
+/** The program that the user names, if they do. `~` is their home, a relative path begins at the workspace folder, and a
+ * mere name is looked for on the PATH. */
 export function serverPath(): string {
-  return vscode.workspace.getConfiguration(SECTION).get("server.path", "").trim();
+  const typed = vscode.workspace.getConfiguration(SECTION).get<string>("server.path", "").trim();
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? "";
+  return /[/\\]/.test(typed) ? path.resolve(folder, typed.replace(/^~(?=[/\\])/, os.homedir())) : typed;
 }
 
 export function currentModel(name: "model" | "refineModel"): string {

@@ -27,6 +27,8 @@ export class Preview {
   private wanted: Hit | undefined;
   private working: Promise<void> | undefined;
   private shown: vscode.TextEditor | undefined;
+  /** The files, by their URIs, that were shown and had no editor before. */
+  private readonly brought = new Set<string>();
 
   /** Show a hit. Of hits that come faster than editors open, the last is shown. */
   show(hit: Hit): void {
@@ -58,8 +60,10 @@ export class Preview {
 
   /** Close the tabs that came with showing hits, but for that of the file which stays. */
   async closeOthers(staying?: vscode.Uri): Promise<void> {
-    const ours = fileTabs().filter((tab) => !this.openBefore.has(keyOf(tab)) && uriIn(tab)?.toString() !== staying?.toString());
-    await vscode.window.tabGroups.close(ours.filter((tab) => !tab.isDirty && tab.group.viewColumn === this.column), true);
+    const going = new Set(this.brought);
+    going.delete(staying?.toString() ?? "");
+    const ours = fileTabs().filter((tab) => tab.group.viewColumn === this.column && going.has(uriIn(tab)?.toString() ?? ""));
+    await vscode.window.tabGroups.close(ours.filter((tab) => !tab.isDirty), true);
   }
 
   private async work(): Promise<void> {
@@ -77,14 +81,16 @@ export class Preview {
   private async open(hit: Hit): Promise<void> {
     this.shown?.setDecorations(this.mark, []);
     const options = { viewColumn: this.column, preserveFocus: true, preview: true };
-    const uri = uriOf(hit);
-    const document = await vscode.workspace.openTextDocument(this.openBefore.has(key(this.column, uri)) ? await copyOf(uri) : uri);
+    const file = uriOf(hit);
+    const uri = this.openBefore.has(key(this.column, file)) ? await copyOf(file) : file;
+    const document = await vscode.workspace.openTextDocument(uri);
+    this.brought.add(uri.toString());
     const editor = (this.shown = await vscode.window.showTextDocument(document, options));
     const lines = linesOf(hit);
     editor.setDecorations(this.mark, [lines]);
     editor.revealRange(lines, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
     // Where an editor opens a new tab for each file, the earlier ones go.
-    await this.closeOthers(document.uri);
+    await this.closeOthers(uri);
   }
 }
 

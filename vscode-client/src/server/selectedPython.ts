@@ -7,7 +7,6 @@ interface PythonApi {
   environments?: {
     getActiveEnvironmentPath(resource?: vscode.Uri): { path: string };
     resolveEnvironment(environment: { path: string }): Promise<{ executable: { uri?: vscode.Uri } } | undefined>;
-    onDidChangeActiveEnvironmentPath?: vscode.Event<unknown>;
   };
 }
 
