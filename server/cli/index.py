@@ -7,7 +7,7 @@ import json
 from contextlib import closing
 from dataclasses import asdict
 
-from ..terminal import ProgressBar, print_line
+from ..terminal import ProgressBar, complain, print_line
 from .workspace import folder, open_index, told_errors, update, workers
 
 
@@ -19,7 +19,8 @@ def run(options: argparse.Namespace) -> int:
 
         report = update(index)
         with workers() as some:
-            fill(index, some, ProgressBar("refining", "texts"))
+            if left := fill(index, some, ProgressBar("refining", "texts")):
+                complain(f"{left} texts have no vector of the refining model yet: another process is at it, or files changed", 0)
         if options.json:
             print_line(json.dumps(asdict(report)))
         else:

@@ -27,8 +27,8 @@ def refiner_of(index: Index) -> Refiner | None:
 
 
 def fill(index: Index, workers: Workers, progress: Callable[[int, int], None]) -> int:
-    """Compute what the refining model's vectors lack, and tell how many texts were done; `progress` hears texts done
-    and all of them. Raises ModelError and StoreError."""
+    """Compute what the refining model's vectors lack, and tell how many texts are left: another process is at it, or
+    files were changing. `progress` hears texts done and all of them. Raises ModelError and StoreError."""
     bundle = refining_bundle(index)
     if bundle is None:
         return 0
@@ -40,7 +40,7 @@ def fill(index: Index, workers: Workers, progress: Callable[[int, int], None]) -
         backfill = Backfill(refining, Pace(embedder), workers, here, stopped=lambda: False, rank=by_the_way)
         backfill.run(lambda: progress(total - backfill.left, total))
         progress(total, total)
-        return total - backfill.left
+        return backfill.left
 
 
 def refining_bundle(index: Index) -> Bundle | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from server.__main__ import main
 from server.embed.bundle import resolve_model
@@ -503,6 +504,18 @@ def test_an_index_holds_the_better_models_vectors_too(run: Run, root: Path, cach
     assert len(counts) == 2
     assert len(set(counts.values())) == 1
     assert json.loads(run("search", "split a cron expression", root, "--json")[1])["model"] != "tiny-better"
+
+
+@pytest.mark.usefixtures("better")
+def test_what_another_process_refines_is_left_to_it_and_told(run: Run, root: Path, cache: Path) -> None:
+    assert run("index", root)[0] == 0
+    [folder] = cache.glob("*/")
+    (root / "more.py").write_text("def more(): ...\n")
+    with FileLock(folder / "backfill.lock"):
+        status, _, err = run("index", root)
+    assert status == 0
+    assert "no vector of the refining model yet" in err
+    assert "refining" not in run("index", root)[2]
 
 
 def test_a_better_model_that_is_no_model_is_told(run: Run, root: Path, better: Path) -> None:
