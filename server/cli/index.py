@@ -20,7 +20,8 @@ def run(options: argparse.Namespace) -> int:
         report = update(index)
         with workers() as some:
             if left := fill(index, some, ProgressBar("refining", "texts")):
-                complain(f"{left} texts have no vector of the refining model yet: another process is at it, or files changed", 0)
+                why = "another process is at it, or files changed meanwhile"
+                complain(f"{left} texts have no vector of the refining model: {why}", 0)
         if options.json:
             print_line(json.dumps(asdict(report)))
         else:

@@ -514,7 +514,7 @@ def test_what_another_process_refines_is_left_to_it_and_told(run: Run, root: Pat
     with FileLock(folder / "backfill.lock"):
         status, _, err = run("index", root)
     assert status == 0
-    assert "no vector of the refining model yet" in err
+    assert "no vector of the refining model" in err
     assert "refining" not in run("index", root)[2]
 
 
