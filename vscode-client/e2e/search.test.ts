@@ -112,6 +112,23 @@ test("a preview in the file that one is in is left as well", async () => {
   await backIn(before);
 });
 
+/** Of the function that the next test asks for: the list hides the lines above. */
+const LAST_LINE = "return 'application/octet-stream'";
+
+test("a click into the code that is shown stays there", async () => {
+  await ask("guess the type of a file by its name");
+  await workbench.rowsWith("guess_type");
+  await press("ArrowDown", "ArrowUp");
+  await until("the preview", async () => (await workbench.tabs()).includes("server.py"));
+  const line = workbench.page.locator(".editor-group-container.active .view-line", { hasText: LAST_LINE });
+  await line.click({ position: { x: 60, y: 8 } });
+  await workbench.input.waitFor({ state: "hidden" });
+  await workbench.page.waitForTimeout(ANSWER); // in which it would have gone back
+  const file = path.join(code, "http", "server.py");
+  await arriveAt("server.py", lineWith(file, LAST_LINE));
+  await workbench.command("View: Close Editor");
+});
+
 test("a hit is opened to the side", async () => {
   await ask("unquote plus signs");
   const { file, line } = placeIn((await workbench.rowsWith("unquote_plus"))[0]);
