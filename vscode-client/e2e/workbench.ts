@@ -80,7 +80,7 @@ export class Workbench {
       page.setDefaultTimeout(PATIENCE);
       const what = place.endsWith(".code-workspace") ? "workspace" : "folder";
       await page.goto(`http://127.0.0.1:${port}/?${what}=${encodeURIComponent(place)}`);
-      await page.locator(".monaco-workbench .part.statusbar").waitFor();
+      await folderShown(page);
       return new Workbench(page, browser, server, home);
     } catch (error) {
       end(server);
@@ -274,6 +274,22 @@ async function answers(url: string): Promise<void> {
       return false;
     }
   });
+}
+
+/** Busy, the workbench sometimes opens a workspace file without its folders, and then does so until it is loaded again. */
+async function folderShown(page: Page): Promise<void> {
+  const row = page.locator(".explorer-folders-view .monaco-list-row").first();
+  for (const deadline = Date.now() + PATIENCE; ; ) {
+    try {
+      await row.waitFor({ timeout: PATIENCE / 4 });
+      return;
+    } catch (error) {
+      if (Date.now() > deadline) {
+        throw error;
+      }
+      await page.reload();
+    }
+  }
 }
 
 /** It has children, which are in its group. */
