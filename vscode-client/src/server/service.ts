@@ -21,7 +21,7 @@ export class NotInstalled extends Problem {
 
 const CONSENT_DETAIL =
   "It runs on this machine and sends nothing anywhere. The extension brings it along; the Python packages that it needs " +
-  "are downloaded once from pypi.org, about 100 MB, into the extension's own folder. Your own Python environments stay as they are.";
+  "are downloaded once from pypi.org, about 75 MB, into the extension's own folder. Your own Python environments stay as they are.";
 
 export class Service implements vscode.Disposable {
   private readonly supervisor: Supervisor<LanguageClient>;
