@@ -185,7 +185,12 @@ def test_a_run_that_was_asked_to_stop_goes_on_as_if_nothing_had_been(
 @pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_been(base: Path, corpus: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    program = [sys.executable, "-m", "export.train_small", *command(base, corpus, out, "--save-minutes", "1e-9")]
+    program = [
+        sys.executable,
+        "-m",
+        "export.train_small",
+        *command(base, corpus, out, "--save-minutes", "1e-9", "--threads", "1"),
+    ]
     with subprocess.Popen(program, cwd=ROOT, stderr=subprocess.DEVNULL) as running:
         while newest(out) is None and running.poll() is None:
             time.sleep(0.001)
