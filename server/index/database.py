@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from pathlib import Path
 
 APPLICATION_ID = 0x4D4C5350
@@ -17,6 +18,9 @@ DATABASE = "index.sqlite"
 
 PATIENCE = 30.0
 """Seconds that a statement waits for another process that writes."""
+
+OPEN_PATIENCE = 5.0
+"""Seconds that one is waited for who makes the database."""
 
 _SCHEMA = """
 -- Every `sum` is a checksum of the rest of the row that matters to an answer: see `server.index.sums`.
@@ -84,13 +88,30 @@ def _connect_for_writing(path: Path) -> sqlite3.Connection:
     _make_file(path)
     db = _connect(path)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
+        _begin_log(db)
         db.execute("PRAGMA synchronous = NORMAL")
         _check_or_create(db, path)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _begin_log(db: sqlite3.Connection) -> None:
+    """WAL mode. While another connection does the same to a new database, SQLite refuses at once, without a wait."""
+    end = time.monotonic() + OPEN_PATIENCE
+    while not _has_begun_log(db, time.monotonic() > end):
+        time.sleep(0.01)
+
+
+def _has_begun_log(db: sqlite3.Connection, late: bool) -> bool:
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if late or "locked" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _make_file(path: Path) -> None:

@@ -418,7 +418,7 @@ def test_an_interrupted_index_goes_on_from_there(run: Run, cache: Path, tmp_path
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, err.decode()
     assert "interrupted" in one_line(err.decode())
     before = _files(database)
     assert 0 < before < 400
@@ -466,7 +466,7 @@ def test_control_c_reaches_the_workers_too_and_is_one_line(cache: Path, tmp_path
     time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as people do
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, err.decode()
     assert "interrupted" in one_line(err.decode())
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
 from server.embed.bundle import Bundle
 from server.index.index import Index
+from server.index.store import Store
 from server.settings import Settings
 from tests.embed.tiny import DIM, write_bundle
 
@@ -33,3 +35,14 @@ def test_a_search_in_a_snapshot_and_a_follower_do_not_lock_each_other_out(tmp_pa
     assert not searcher.is_alive()
     assert not follower.is_alive()
     index.close()
+
+
+def test_many_may_open_a_new_index_at_the_same_time(tmp_path: Path) -> None:
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with ThreadPoolExecutor(4) as threads:
+            stores = list(threads.map(lambda _, folder=folder: Store.open(folder), range(4)))
+        for store in stores:
+            assert store.totals().units == 0
+            store.close()
