@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 import pytest
@@ -20,8 +21,10 @@ UNAVAILABLE = 3
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     """A command in the extension's folder. The wheel is built, and the server run, by this interpreter."""
-    surroundings = {**os.environ, "PYTHON": sys.executable}
-    return subprocess.run(command, cwd=EXTENSION, env=surroundings, capture_output=True, text=True, check=False)
+    # A folder of our own, and not pytest's, whose names are too long for the sockets of the workbench.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        surroundings = {**os.environ, "PYTHON": sys.executable, "TMPDIR": folder}
+        return subprocess.run(command, cwd=EXTENSION, env=surroundings, capture_output=True, text=True, check=False)
 
 
 def succeed(*command: str) -> str:
