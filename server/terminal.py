@@ -22,6 +22,11 @@ class UsageError(Exception):
     """The command was called wrongly: exit status 2."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C. Python remembers its own KeyboardInterrupt when one leaves code that a library of C runs (while it is
+    imported, say), and ends itself by the signal at the end, whatever was done about it; another class it does not."""
+
+
 class Interrupt:
     """Ctrl-C, which counts once: a second one could only disturb the tidying up, which is short."""
 
@@ -37,7 +42,7 @@ class Interrupt:
     def _hear(self, *_: object) -> None:
         self.came = True
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        raise Interrupted
 
     def forget(self) -> None:
         """As it was before, unless one came: the process is about to end."""

@@ -72,11 +72,6 @@ def run(cache: Path, capfd: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
-INTERRUPTED = (130, -signal.SIGINT)
-"""A shell says 130 of both. Where the interrupt comes in Python that a library of C runs while it is imported, Python
-ends itself by the signal, whatever is done about the exception."""
-
-
 def one_line(err: str) -> str:
     """The one line that a mistake is told in."""
     assert err.count("\n") == 1, err
@@ -423,7 +418,7 @@ def test_an_interrupted_index_goes_on_from_there(run: Run, cache: Path, tmp_path
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode in INTERRUPTED, err.decode()
+    assert process.returncode == 130, err.decode()
     assert "interrupted" in one_line(err.decode())
     before = _files(database)
     assert 0 < before < 400
@@ -471,8 +466,25 @@ def test_control_c_reaches_the_workers_too_and_is_one_line(cache: Path, tmp_path
     time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as people do
     _, err = process.communicate(timeout=60)
-    assert process.returncode in INTERRUPTED, err.decode()
+    assert process.returncode == 130, err.decode()
     assert "interrupted" in one_line(err.decode())
+
+
+def test_an_interrupt_in_what_a_library_of_c_runs_ends_with_the_status_too(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(
+        "import ctypes, sys\n"
+        "from server.terminal import Interrupt\n"
+        "run = ctypes.pythonapi.PyRun_String\n"
+        "run.restype = ctypes.py_object\n"
+        "names = {'__builtins__': __builtins__, 'hear': Interrupt()._hear}\n"
+        "try:\n"
+        "    run(b'hear()', 257, ctypes.py_object(names), ctypes.py_object(names))\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(130)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    done = subprocess.run([sys.executable, "-m", "interrupted"], env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert done.returncode == 130
 
 
 def _started_apart(*arguments: object) -> subprocess.Popen[bytes]:
