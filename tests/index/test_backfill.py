@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from server.index.backfill import LOCK, Backfill
 from server.index.embeddings import Embeddings
 from server.index.index import Index
 from server.index.opening import writing
+from server.index.vectors import Vectors
 from server.index.workers import Workers
 from server.settings import Settings
 from tests.embed.tiny import write_bundle
@@ -32,7 +33,7 @@ class Told(Pace):
         super().__init__(embedder)
         self.texts: list[str] = []
 
-    def embed_code(self, texts, seconds, least):  # type: ignore[no-untyped-def]
+    def embed_code(self, texts: Sequence[tuple[str, Sequence[int]]], seconds: float, least: int) -> list[Vectors]:
         found = super().embed_code(texts, seconds, least)
         self.texts += [text for text, _ in texts[: len(found)]]
         return found
@@ -47,9 +48,14 @@ class Filling:
         self.workers = workers
         self.lefts: list[int] = []
 
-    def run(self, stopped: Callable[[], bool] = lambda: False, **more: object) -> bool:
+    def run(
+        self,
+        stopped: Callable[[], bool] = lambda: False,
+        asked: Callable[[], Iterable[str]] = tuple,
+        rank: Callable[[str], int] = lambda _: 0,
+    ) -> bool:
         with ThreadPoolExecutor(1) as background:
-            backfill = Backfill(self.index, self.pace, self.workers, background, stopped, **more)  # type: ignore[arg-type]
+            backfill = Backfill(self.index, self.pace, self.workers, background, stopped, asked, rank)
             return backfill.run(lambda: self.lefts.append(backfill.left))
 
 
