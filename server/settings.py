@@ -1,8 +1,8 @@
 """Every setting in one place: its default, its check, and where it came from.
 
 Sources, weakest first: the defaults below, environment variables (`MEANING_CACHE_DIR`, `MEANING_MODEL`,
-`MEANING_REFINE_MODEL`, `MEANING_DEVICE`), the editor's `meaning` section or the command line. A bad value never stops
-anything: it is reported by name and the weaker source's value stays.
+`MEANING_REFINE_MODEL`, `MEANING_DEVICE`, `MEANING_SHARED_CACHE`), the editor's `meaning` section or the command line. A
+bad value never stops anything: it is reported by name and the weaker source's value stays.
 """
 
 from __future__ import annotations
@@ -13,12 +13,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 DEFAULT_MODEL = "default"
 """The name of the bundle that ships inside the package."""
 
 DEVICES = ("auto", "cpu", "cuda")
 """What a model may run on: `auto` is an NVIDIA card where onnxruntime finds one, else the processor."""
+
+SHARED_SCHEMES = tuple(
+    f"{scheme}://"
+    for scheme in ("redis", "rediss", "valkey", "valkeys", "redis+cluster", "rediss+cluster", "postgresql", "postgres")
+)
+"""How the URL of a shared cache may begin; those with a second `s` are encrypted."""
 
 
 class SettingError(ValueError):
@@ -81,6 +88,8 @@ class Settings:
     """One of DEVICES."""
     cache_dir: Path = field(default_factory=default_cache_dir)
     """Where indexes live, one folder a workspace."""
+    shared_cache: str = field(default_factory=lambda: os.environ.get("MEANING_SHARED_CACHE") or "", repr=False)
+    """The URL of a cache of embeddings that others use, too; empty for none. It may hold a password."""
     limit: int = 10
     """Hits of one search, when the request names no number."""
     threads: int = field(default_factory=_default_threads)
@@ -109,8 +118,19 @@ def with_values(base: Settings, values: Mapping[str, Any]) -> tuple[Settings, li
             try:
                 changed[name] = _CHECKS[name](value)
             except ValueError as error:
-                problems.append(f"meaning.{key}: {error}; using {_shown(getattr(base, name))}")
+                shown = redacted(base.shared_cache) if name == "shared_cache" else getattr(base, name)
+                problems.append(f"meaning.{key}: {error}; using {_shown(shown)}")
     return replace(base, **changed), problems
+
+
+def redacted(url: str) -> str:
+    """A URL as it may be shown: without a password, and without options, which may hold one."""
+    try:
+        parts = urlsplit(url)
+        user, at, host = parts.netloc.rpartition("@")
+        return parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query="", fragment="").geturl()
+    except ValueError:
+        return "(not a URL)"
 
 
 def _camel(name: str) -> str:
@@ -132,6 +152,13 @@ def _optional_text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a string")
     return value.strip()
+
+
+def _shared_cache(value: Any) -> str:
+    url = _optional_text(value)
+    if url and not url.startswith(SHARED_SCHEMES):
+        raise ValueError(f"{redacted(url)!r} does not begin with {' or '.join(SHARED_SCHEMES)}")
+    return url
 
 
 def _device(value: Any) -> str:
@@ -171,6 +198,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "refine_budget": _whole(0, 60_000),
     "device": _device,
     "cache_dir": _folder,
+    "shared_cache": _shared_cache,
     "limit": _whole(1, 1000),
     "threads": _whole(1, 256),
     "max_file_bytes": _whole(1_000, 100_000_000),

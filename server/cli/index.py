@@ -26,8 +26,9 @@ def run(options: argparse.Namespace) -> int:
             print_line(json.dumps(asdict(report)))
         else:
             print_line(
-                f"{report.files} files, {report.units} units; {report.embedded} embedded, {report.reused} reused,"
-                f" {report.removed} files removed in {report.seconds:.1f} s"
+                f"{report.files} files, {report.units} units; {report.embedded} embedded, "
+                + (f"{report.fetched} fetched, " if report.fetched else "")
+                + f"{report.reused} reused, {report.removed} files removed in {report.seconds:.1f} s"
                 + (f"; {report.pending} files are left to another process" if report.pending else "")
             )
     return 0

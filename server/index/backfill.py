@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -119,16 +120,20 @@ class Backfill:
         wanted = {text.key: text for text in texts}
         for key in self._index.embeddings.known(wanted):
             del wanted[key]
-        waiting = list(wanted.values())
+        shared = self._index.shared
+        self._store(found := shared.fetch(wanted))
+        waiting = [text for key, text in wanted.items() if key not in found]
         while waiting and not self._stopped():
             right_of_way.give()
-            some = [(text.text, text.breaks) for text in waiting]
+            some, begun = [(text.text, text.breaks) for text in waiting], time.perf_counter()
             vectors = self._background.submit(self._pace.embed_code, some, SLICE_SECONDS, 1).result()
             done, waiting = waiting[: len(vectors)], waiting[len(vectors) :]
-            self._store({text.key: value for text, value in zip(done, vectors, strict=True)})
+            computed = {text.key: value for text, value in zip(done, vectors, strict=True)}
+            shared.give(computed, time.perf_counter() - begun)
+            self._store(computed)
 
     def _store(self, vectors: Mapping[bytes, Vectors]) -> None:
-        while not self._stopped():
+        while vectors and not self._stopped():
             with suppress(Timeout):  # whoever writes may do so for minutes
                 with writing(self._index.folder, PATIENCE), self._index.store.transaction():
                     for key, value in vectors.items():

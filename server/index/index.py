@@ -15,6 +15,7 @@ from filelock import Timeout
 from ..embed.bundle import Bundle, ModelError
 from ..embed.embedder import Embedder
 from ..settings import Settings
+from ..shared.cache import SharedCache
 from ..workspace.discover import discover
 from .database import DamagedStore, StoreError
 from .embeddings import Embeddings, drop_unused, last_to_answer
@@ -68,6 +69,7 @@ class Index:
         self.root, self.folder, self.store, self.bundle, self.settings = root, folder, store, bundle, settings
         self.embeddings = Embeddings(store, bundle)
         self.vectors = VectorIndex(store, folder, bundle, settings.threads)
+        self.shared = SharedCache(settings.shared_cache, bundle)
         self._problems: dict[str, str] = {}
         """By what they are about: a file's path, or a part of the index."""
         self._complete = False
@@ -138,7 +140,7 @@ class Index:
     @property
     def problems(self) -> list[str]:
         """What was wrong since the index was opened, the newest last."""
-        return [*self._problems.values(), *([self.vectors.problem] if self.vectors.problem else [])]
+        return [*self._problems.values(), *filter(None, (self.vectors.problem, self.shared.problem))]
 
     def pending(self) -> int:
         """Files known to have changed that are not taken up yet."""
@@ -178,6 +180,8 @@ class Index:
                 self._update(within, run, progress)
         except Timeout:
             return self._report(start, run, self._plan(within if self._complete else WHOLE).size)
+        if urgent is None:
+            self.shared.flush()
         return self._report(start, run, self.pending())
 
     def _update(self, within: Collection[str], run: Run, progress: Progress) -> None:
@@ -221,7 +225,7 @@ class Index:
     def _plan(self, within: Collection[str]) -> Plan:
         """Compare stamps; no file's content is read."""
         known = self.store.files() if "" in within else self.store.files_within(within)
-        plan = Plan(renewed={*self.embeddings.missing(within)})
+        plan = Plan(renewed={*self.embeddings.missing(within)}, whole="" in within)
         for found in discover(self.root, self.settings, self._passed_over, within):
             row = known.pop(found.path, None)
             fresh = row and row.stamp == seen_stamp(found)
@@ -244,7 +248,7 @@ class Index:
             # What was urgent meanwhile was read later than this: it stands.
             latest = [each for each in batch if not among(each[0].path, run.attended[before:])]
             self._left -= len(batch) - len(latest)
-            run.embedded += self._write(latest, plan)
+            self._write(latest, plan, run)
             progress(done, total)
             if done < total:
                 self._attend(run)
@@ -269,11 +273,13 @@ class Index:
                 self._problems.pop(row.path, None)
             self.store.set_meta("pending", str(self._left))
 
-    def _write(self, batch: Sequence[Outcome], plan: Plan) -> int:
-        """One transaction: the batch's files with their vectors. Returns the number of code embeddings computed."""
+    def _write(self, batch: Sequence[Outcome], plan: Plan, run: Run) -> None:
+        """One transaction: the batch's files with their vectors."""
         prepared = [outcome for _, outcome in batch if isinstance(outcome, PreparedFile)]
-        code = self._embed(list(chain.from_iterable(file.texts for file in prepared)))
-        paths = self._embed([file.path_text for file in prepared if file.units])
+        code, fetched = self._embed(list(chain.from_iterable(file.texts for file in prepared)), not plan.edited)
+        paths, _ = self._embed([file.path_text for file in prepared if file.units], not plan.edited)
+        run.embedded += len(code) - fetched
+        run.fetched += fetched
         known = plan.known
         self._left -= len(batch)
         with self.store.transaction():
@@ -293,20 +299,27 @@ class Index:
                 elif row:
                     self.store.touch(row.id, stamp_of(found))
             self.store.set_meta("pending", str(self._left))
-        return len(code)
 
-    def _embed(self, wanting: Sequence[Embeddable]) -> dict[bytes, Vectors]:
-        """The vectors of those texts whose vectors are not known, each text once."""
+    def _embed(self, wanting: Sequence[Embeddable], ask: bool) -> tuple[dict[bytes, Vectors], int]:
+        """The vectors of those texts whose vectors are not known, each text once, and how many of them came from the
+        shared cache, if that is to be asked."""
         wanted = {text.key: text for text in wanting}
         for key in self.embeddings.known(wanted):
             del wanted[key]
-        texts = list(wanted.values())
-        found: dict[bytes, Vectors] = {}
+        found = self.shared.fetch(wanted) if ask else {}
+        fetched = len(found)
+        texts = [text for key, text in wanted.items() if key not in found]
         for start in right_of_way.given(range(0, len(texts), EMBED_TEXTS)):
-            some = texts[start : start + EMBED_TEXTS]
-            vectors = self.embedder.embed_code([(text.text, text.breaks) for text in some])
-            found.update(zip((text.key for text in some), vectors, strict=True))
-        return found
+            found.update(self._computed(texts[start : start + EMBED_TEXTS]))
+        return found, fetched
+
+    def _computed(self, texts: Sequence[Embeddable]) -> dict[bytes, Vectors]:
+        """The model's vectors; the shared cache has them, too, then."""
+        embedder, begun = self.embedder, time.perf_counter()
+        vectors = embedder.embed_code([(text.text, text.breaks) for text in texts])
+        computed = {text.key: value for text, value in zip(texts, vectors, strict=True)}
+        self.shared.give(computed, time.perf_counter() - begun)
+        return computed
 
     def _settle(self, run: Run, whole: bool) -> None:
         """All is taken up: say so, drop what is too old, and let the vectors follow."""
@@ -332,9 +345,9 @@ class Index:
 
     def _report(self, start: float, run: Run, pending: int) -> IndexReport:
         totals = self.store.totals()
-        reused = max(0, totals.units - run.embedded)
+        reused = max(0, totals.units - run.embedded - run.fetched)
         seconds = round(time.monotonic() - start, 3)
-        return IndexReport(totals.files, totals.units, run.embedded, reused, run.removed, seconds, pending)
+        return IndexReport(totals.files, totals.units, run.embedded, reused, run.removed, seconds, pending, run.fetched)
 
     # -- troubles
 

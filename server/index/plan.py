@@ -19,6 +19,9 @@ BATCH_UNITS = 2_000
 BATCH_SECONDS = 0.5
 """A transaction waits no longer for more units: what is urgent waits for it."""
 
+EDITED_FILES = 4
+"""So few files that change at once are somebody's own work of just now."""
+
 
 @dataclass
 class Plan:
@@ -28,6 +31,13 @@ class Plan:
     removed: list[FileRow] = field(default_factory=list)
     renewed: set[str] = field(default_factory=set)
     """Paths whose units get new ids, since vectors of the model come to them only now."""
+    whole: bool = False
+    """Whether all of the tree was compared."""
+
+    @property
+    def edited(self) -> bool:
+        """Whether this is what somebody writes just now, so that nobody else can have embedded it before."""
+        return not self.whole and self.size <= EDITED_FILES
 
     @property
     def size(self) -> int:
@@ -55,6 +65,7 @@ class Run:
     attended: list[Collection[str]] = field(default_factory=list)
     """What was urgent until now, the newest last."""
     embedded: int = 0
+    fetched: int = 0
     removed: int = 0
 
 

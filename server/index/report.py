@@ -23,6 +23,8 @@ class IndexReport:
     seconds: float
     pending: int
     """Files left to do: greater than 0 when the update was cancelled or another process is writing."""
+    fetched: int = 0
+    """Embeddings that came from the shared cache."""
 
 
 class Progress(Protocol):

@@ -39,6 +39,7 @@ def fill(index: Index, workers: Workers, progress: Callable[[int, int], None]) -
         total = sum(refining.embeddings.missing().values())
         backfill = Backfill(refining, Pace(embedder), workers, here, stopped=lambda: False, rank=by_the_way)
         backfill.run(lambda: progress(total - backfill.left, total))
+        refining.shared.flush()
         progress(total, total)
         return backfill.left
 

@@ -132,7 +132,7 @@ def test_filters_are_arguments_too(run: Run, root: Path) -> None:
 def test_index_reports_what_it_did(run: Run, root: Path) -> None:
     _, out, _ = run("index", "--json", root)
     first = json.loads(out)
-    assert first.keys() == {"files", "units", "embedded", "reused", "removed", "seconds", "pending"}
+    assert first.keys() == {"files", "units", "embedded", "fetched", "reused", "removed", "seconds", "pending"}
     assert (first["files"], first["units"], first["embedded"]) == (2, 3, 3)
     _, out, _ = run("index", "--json", root)
     assert json.loads(out)["embedded"] == 0

@@ -18,12 +18,15 @@ BELOW: dict[str, frozenset[str]] = {
     "workspace": frozenset({"settings"}),
     "parse": frozenset({"settings"}),
     "embed": frozenset({"settings"}),
-    "index": frozenset({"workspace", "parse", "embed", "settings"}),
-    "search": frozenset({"index", "workspace", "parse", "embed", "settings"}),
+    "shared": frozenset({"embed", "settings"}),
+    "index": frozenset({"shared", "workspace", "parse", "embed", "settings"}),
+    "search": frozenset({"index", "shared", "workspace", "parse", "embed", "settings"}),
     "terminal": frozenset({"search"}),
-    "lsp": frozenset({"search", "index", "workspace", "parse", "embed", "settings"}),
-    "agents": frozenset({"lsp", "search", "index", "workspace", "parse", "embed", "settings"}),
-    "cli": frozenset({"terminal", "agents", "lsp", "search", "index", "workspace", "parse", "embed", "settings"}),
+    "lsp": frozenset({"search", "index", "shared", "workspace", "parse", "embed", "settings"}),
+    "agents": frozenset({"lsp", "search", "index", "shared", "workspace", "parse", "embed", "settings"}),
+    "cli": frozenset(
+        {"terminal", "agents", "lsp", "search", "index", "shared", "workspace", "parse", "embed", "settings"}
+    ),
 }
 """A part of the server -> the parts that it may import. `__main__` may import every one, and none imports it."""
 EXPORT_MAY = ("server.embed.bundle", "server.parse")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from . import redis
 from .postgres import Postgres
 
 
@@ -20,3 +21,17 @@ def test_a_postgresql_with_vectors_that_comes_back_after_a_kill(postgres: Postgr
     postgres.start()
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT v <-> '[0,0]' FROM kept").fetchall() == [(5.0,)]
+
+
+def test_a_redis_that_comes_back_empty_after_a_kill() -> None:
+    with redis.running(password="a secret") as server:
+        assert server.client().set("a", "b")
+        server.kill()
+        server.start()
+        assert server.client().get("a") is None
+
+
+def test_a_cluster_of_three() -> None:
+    with redis.cluster() as nodes:
+        shards = nodes[0].client().execute_command("CLUSTER SLOTS")
+        assert len(nodes) == len(shards) == 3
