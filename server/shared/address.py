@@ -49,10 +49,10 @@ def address_of(url: str) -> Address:
         raise SettingError(f"shared cache: not a URL ({error})") from None
     if not url.startswith(SHARED_SCHEMES) or not (parts.hostname or parts.scheme in _POSTGRES):
         raise SettingError(f"shared cache {redacted(url)}: give a URL that begins with {' or '.join(SHARED_SCHEMES)}")
-    parts = _with_credentials(parts)
-    if parts.scheme in _POSTGRES:
-        return Address(parts.geturl(), redacted(url), "postgresql")
-    return _redis(parts, redacted(url))
+    whole = _with_credentials(parts)
+    if parts.scheme in _POSTGRES:  # `geturl` would spoil one without a host
+        return Address(url if whole == parts else whole.geturl(), redacted(url), "postgresql")
+    return _redis(whole, redacted(url))
 
 
 def _redis(parts: SplitResult, shown: str) -> Address:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from weakref import WeakValueDictionary
 
 from ..embed.bundle import Bundle
 from ..settings import SettingError
@@ -112,13 +113,14 @@ def _packed(seal: Seal, items: Sequence[tuple[bytes, Vectors]]) -> dict[bytes, b
     return {name: seal.pack(name, vectors) for name, vectors in named}
 
 
-_links: dict[Address, Link] = {}
+_links: WeakValueDictionary[Address, Link] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
 def _link_to(address: Address) -> Link:
     """The process's one link to a cache, however many indexes and models use it. Raises Missing."""
     with _lock:
-        if address not in _links:
-            _links[address] = Link(address)
-        return _links[address]
+        link = _links.get(address)
+        if link is None:
+            link = _links[address] = Link(address)
+        return link

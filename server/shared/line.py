@@ -19,7 +19,7 @@ class Line:
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine, self._name = engine, name
-        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -33,9 +33,15 @@ class Line:
                 self._thread.start()
         return future
 
+    def close(self) -> None:
+        """Hang up, when all that was submitted is done; returns at once."""
+        self._calls.put(None)
+
     def _work(self) -> None:
-        while True:
-            self._calls.get()()
+        while call := self._calls.get():
+            call()
+            del call  # what it holds may go
+        self._engine.abort()
 
     def _run(self, call: Callable[[Engine], Result], future: Future[Result]) -> None:
         if not future.set_running_or_notify_cancel():

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as Unanswered
+from weakref import finalize
 
 from .address import Address
 from .breaker import Breaker
@@ -18,7 +19,9 @@ WAITING_PUTS = 16
 
 class Link:
     """Reads and writes, on a connection each: who reads waits for no write, and may read what he may not write.
-    Thread safe."""
+
+    Hangs up when nobody has it any more and all is written. Thread safe.
+    """
 
     def __init__(self, address: Address) -> None:
         """Raises Missing."""
@@ -26,6 +29,8 @@ class Link:
         self.reads, self.writes = Breaker(), Breaker()
         self._reading = Line(engine_of(address), "meaning-shared-read")
         self._writing = Line(engine_of(address), "meaning-shared-write")
+        for line in (self._reading, self._writing):
+            finalize(self, line.close).atexit = False
         self._turn = threading.Lock()
         self._room = threading.BoundedSemaphore(WAITING_PUTS)
         self._waiting: set[Future[None]] = set()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -77,16 +76,6 @@ class Postgres:
                 raise TimeoutError(f"PostgreSQL does not start: {(self._folder / 'log').read_text()[-2000:]}")
             time.sleep(0.05)
 
-    def stop(self) -> None:
-        """End it as its administrator would; connections are closed."""
-        if self._process:
-            self._process.send_signal(signal.SIGINT)
-            try:
-                self._process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.kill()
-            self._process = None
-
     def kill(self) -> None:
         """kill -9, of every process of it."""
         if self._process:
@@ -138,7 +127,7 @@ def running() -> Iterator[Postgres]:
         try:
             yield server
         finally:
-            server.stop()
+            server.kill()
 
 
 def _programs(package: Path, folder: Path) -> Path:
