@@ -8,6 +8,8 @@ import { until, Workbench } from "./workbench";
 import { folderWith, pathWithServer, pythonExtension } from "./world";
 
 const TITLE = "Search code by meaning";
+/** Milliseconds in which a Python has been looked at. */
+const LOOKED = 2_000;
 const searchPath = pathWithServer();
 let workbench: Workbench | undefined;
 
@@ -50,15 +52,46 @@ test("a workspace that is not trusted brings no program to run, and is searched 
   assert.equal(existsSync(trace), false);
 });
 
-test("the server of the Python that is selected for the workspace comes before the one on the PATH", async () => {
+/** A workspace in which a Python is selected, and the file that says which. */
+async function openWithPython(interpreter: string): Promise<{ opened: Workbench; selection: string }> {
+  const selection = path.join(mkdtempSync(path.join(tmpdir(), "meaning-selected-")), "python");
+  writeFileSync(selection, interpreter);
   const code = folderWith({ "till.py": "def refund(order):\n    order.pay(-1)\n" });
-  const interpreter = path.join(pathWithServer().split(":")[0] ?? "", "python");
-  workbench = await Workbench.open(code, { searchPath, extensions: [pythonExtension(interpreter)] });
+  workbench = await Workbench.open(code, { searchPath, extensions: [pythonExtension(selection)] });
   await workbench.command(TITLE);
   await workbench.input.pressSequentially("refund");
   await workbench.rowsWith("refund, till.py:1");
-  await workbench.command("Meaning: Show Status");
-  await workbench.rowsWith(`from the selected Python, ${interpreter}`);
+  return { opened: workbench, selection };
+}
+
+/** As the status says, once it is started. */
+async function serverIs(opened: Workbench, origin: string): Promise<void> {
+  await until(`the server from ${origin}`, async () => {
+    await opened.command("Meaning: Show Status");
+    const rows = await opened.rowsWith("Show Log");
+    await opened.page.keyboard.press("Escape");
+    return rows.some((row) => row.includes(`from ${origin}`));
+  });
+}
+
+test("the server of the Python that is selected for the workspace comes before the one on the PATH, and follows it", async () => {
+  const interpreter = path.join(searchPath.split(":")[0] ?? "", "python");
+  const other = path.join(pathWithServer().split(":")[0] ?? "", "python");
+  const { opened, selection } = await openWithPython(interpreter);
+  await serverIs(opened, `the selected Python, ${interpreter}`);
+  const [first] = opened.servers();
+  writeFileSync(selection, other);
+  await until("the other server", () => Promise.resolve(opened.servers().length === 1 && opened.servers()[0] !== first));
+  await serverIs(opened, `the selected Python, ${other}`);
+});
+
+test("a Python without a server changes nothing for the one that runs", async () => {
+  const { opened, selection } = await openWithPython("/bin/false");
+  await serverIs(opened, "the PATH");
+  const servers = opened.servers();
+  writeFileSync(selection, "/bin/true");
+  await opened.page.waitForTimeout(LOOKED);
+  assert.deepEqual(opened.servers(), servers);
 });
 
 test("a server that never comes up is an error that is told once, with a way out", async () => {

@@ -39,12 +39,21 @@ export function pathWithServer(): string {
   return `${binaries}:${SYSTEM_PATH}`;
 }
 
-/** An extension that has the name of Python's own, and the part of its interface that is asked: one interpreter. */
-export function pythonExtension(interpreter: string): string {
-  const environments = `{ getActiveEnvironmentPath: () => ({ path: "" }), resolveEnvironment: async () => ({ executable: { uri: vscode.Uri.file(${JSON.stringify(interpreter)}) } }) }`;
+/** An extension that has the name of Python's own, and the part of its interface that is asked: the interpreter that is
+ * named in a file, and the news of another. */
+export function pythonExtension(selection: string): string {
+  const file = JSON.stringify(selection);
+  const environments = `{
+    getActiveEnvironmentPath: () => ({ path: fs.readFileSync(${file}, "utf8") }),
+    resolveEnvironment: async ({ path }) => ({ executable: { uri: vscode.Uri.file(path) } }),
+    onDidChangeActiveEnvironmentPath: (heard) => {
+      fs.watchFile(${file}, { interval: 100 }, heard);
+      return { dispose: () => fs.unwatchFile(${file}, heard) };
+    },
+  }`;
   const folder = folderWith({
     "package.json": JSON.stringify({ name: "python", publisher: "ms-python", version: "1.0.0", main: "main.js", activationEvents: ["onStartupFinished"], engines: { vscode: "^1.91.0" } }),
-    "main.js": `const vscode = require("vscode"); exports.activate = () => ({ environments: ${environments} });`,
+    "main.js": `const [fs, vscode] = [require("fs"), require("vscode")]; exports.activate = () => ({ environments: ${environments} });`,
     "README.md": "Python",
     LICENSE: "none",
   });

@@ -23,12 +23,16 @@ function choices(): Choice[] {
   const refining = currentModel("refineModel");
   return [
     heading("Finds"),
-    { label: "Default model", detail: "Comes with the server, small and fast.", setting: "model", browse: false },
+    { label: "Default model", ...now(model === "default"), detail: "Comes with the server, small and fast.", setting: "model", browse: false },
     { label: "A model from disk…", detail: model === "default" ? "The folder of a bundle." : `Now: ${model}`, setting: "model", browse: true },
     heading("Puts what was found in order"),
-    { label: "No second model", ...(refining ? {} : { description: "now" }), setting: "refineModel", browse: false },
+    { label: "No second model", ...now(!refining), setting: "refineModel", browse: false },
     { label: "A second model from disk…", detail: refining ? `Now: ${refining}` : "Slower and better; its vectors are computed in the background.", setting: "refineModel", browse: true },
   ];
+}
+
+function now(isChosen: boolean): { description?: string } {
+  return isChosen ? { description: "now" } : {};
 }
 
 function heading(label: string): Choice {

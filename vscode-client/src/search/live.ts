@@ -45,7 +45,7 @@ export class LiveSearch {
     this.picker = new Picker(TITLE, {
       list: (hits) => {
         const query = this.quickPick.value.trim();
-        results.show(query, hits, query);
+        void results.show(query, hits, query);
       },
       used: () => void this.memory.update(HISTORY, remembered(history(this.memory), this.quickPick.value)),
       type: (text) => {

@@ -14,7 +14,7 @@ const TITLE = "Code that does this";
 
 export async function findSimilar(service: Service, results: Results, editor: vscode.TextEditor): Promise<void> {
   const { document, selection } = editor;
-  const picker = new Picker(TITLE, { list: (hits) => results.show(TITLE, hits), used: () => undefined, type: () => undefined });
+  const picker = new Picker(TITLE, { list: (hits) => void results.show(TITLE, hits), used: () => undefined, type: () => undefined });
   const controller = new AbortController();
   picker.onHide(() => controller.abort());
   picker.quickPick.placeholder = "Filter these hits";

@@ -9,7 +9,7 @@ import { serverPath } from "../settings";
 import { Installation } from "./installation";
 import { checkIn, locate, type ServerCommand } from "./locate";
 import { findPython } from "./python";
-import { selectedPython } from "./selectedPython";
+import { SelectedPython } from "./selectedPython";
 import { Supervisor, type Observer, type Started, type State } from "./supervisor";
 
 /** There is no server to start, and the user has not been asked yet. */
@@ -26,6 +26,7 @@ const CONSENT_DETAIL =
 export class Service implements vscode.Disposable {
   private readonly supervisor: Supervisor<LanguageClient>;
   private readonly installation: Installation;
+  private readonly selectedPython = new SelectedPython();
   private readonly changed = new vscode.EventEmitter<void>();
   private installing: Promise<void> | undefined;
   /** The server that was started last. */
@@ -43,6 +44,7 @@ export class Service implements vscode.Disposable {
   ) {
     this.installation = new Installation(this.storage, context.asAbsolutePath("wheel"));
     this.supervisor = new Supervisor((crashed) => this.launch(crashed), { ...observer, changed: () => this.changed.fire() });
+    this.selectedPython.onDidChange(() => void this.pythonChanged());
   }
 
   get state(): State {
@@ -103,6 +105,7 @@ export class Service implements vscode.Disposable {
   }
 
   async dispose(): Promise<void> {
+    this.selectedPython.dispose();
     await this.supervisor.stop();
   }
 
@@ -145,11 +148,19 @@ export class Service implements vscode.Disposable {
   private async locate(): Promise<ServerCommand | undefined> {
     const places = {
       setting: serverPath(),
-      selectedPython,
+      selectedPython: () => this.selectedPython.file(),
       searchPath: process.env["PATH"] ?? "",
       ownPython: () => this.ownPython(),
     };
     return locate(places, checkIn(this.storage), (line) => this.log.info(`Not used: ${line}`));
+  }
+
+  /** The server of the Python that is selected now comes first. One that runs stays where there is no other. */
+  private async pythonChanged(): Promise<void> {
+    const found = await this.locate().catch(() => undefined);
+    if (found && found.command !== this.server?.command) {
+      this.replace();
+    }
   }
 
   /** The user agreed to the installation; when the extension is updated, it is too. */
@@ -180,8 +191,7 @@ export class Service implements vscode.Disposable {
     const options = { location: vscode.ProgressLocation.Notification, title: "Installing the search server", cancellable: true };
     return Promise.resolve(
       vscode.window.withProgress(options, async (progress, token) => {
-        const selected = await selectedPython();
-        const { file } = await findPython(process.env["PATH"] ?? "", selected, this.storage);
+        const { file } = await findPython(process.env["PATH"] ?? "", await this.selectedPython.file(), this.storage);
         await this.installation.install({
           python: file,
           env: proxy(),
