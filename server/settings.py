@@ -27,6 +27,11 @@ SHARED_SCHEMES = tuple(
 )
 """How the URL of a shared cache may begin; those with a second `s` are encrypted."""
 
+SHARED_USER, SHARED_PASSWORD = "MEANING_SHARED_CACHE_USER", "MEANING_SHARED_CACHE_PASSWORD"
+"""Environment variables with a shared cache's credentials, where its URL has none: no file of settings has to."""
+SHARED_KEY = "MEANING_SHARED_CACHE_KEY"
+"""And with the private key of those who share one."""
+
 
 class SettingError(ValueError):
     """A setting that nothing can be done without has no usable value; the message says how to give one."""

@@ -23,7 +23,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 from .. import __version__
-from ..settings import Settings
+from ..settings import SHARED_KEY, SHARED_PASSWORD, SHARED_USER, Settings
 from ..terminal import PROGRAM, print_line, shown
 from .workspace import folder as folder_of
 from .workspace import settings_of
@@ -33,7 +33,10 @@ OK, WARNING, ERROR = "ok", "warning", "error"
 PYTHONS = ((3, 10), (3, 14))
 """From, and up to but not including."""
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
-VARIABLES = frozenset({"MEANING_CACHE_DIR", "MEANING_MODEL", "MEANING_REFINE_MODEL", "MEANING_DEVICE"})
+VARIABLES = frozenset(
+    {"MEANING_CACHE_DIR", "MEANING_MODEL", "MEANING_REFINE_MODEL", "MEANING_DEVICE", "MEANING_SHARED_CACHE"}
+    | {SHARED_USER, SHARED_PASSWORD, SHARED_KEY}
+)
 LITTLE_DISK = 500_000_000
 """Bytes: a large workspace's index, and its rebuilding beside it."""
 FEW_WATCHES = 16_384

@@ -6,10 +6,7 @@ import os
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from ..settings import SHARED_SCHEMES, SettingError, redacted
-
-USER, PASSWORD, KEY = "MEANING_SHARED_CACHE_USER", "MEANING_SHARED_CACHE_PASSWORD", "MEANING_SHARED_CACHE_KEY"
-"""Environment variables; the first two are for a URL without credentials."""
+from ..settings import SHARED_KEY, SHARED_PASSWORD, SHARED_SCHEMES, SHARED_USER, SettingError, redacted
 
 KEY_CHARACTERS = 16
 """The shortest private key: a word could be guessed by whoever reads the cache."""
@@ -69,7 +66,7 @@ def _redis(parts: SplitResult, shown: str) -> Address:
 
 def _with_credentials(parts: SplitResult) -> SplitResult:
     """Those of the environment, where the URL has none."""
-    user, password = os.environ.get(USER, ""), os.environ.get(PASSWORD, "")
+    user, password = os.environ.get(SHARED_USER, ""), os.environ.get(SHARED_PASSWORD, "")
     if parts.username or parts.password or not (user or password):
         return parts
     host = parts.netloc.rpartition("@")[2]
@@ -79,7 +76,9 @@ def _with_credentials(parts: SplitResult) -> SplitResult:
 
 def private_key() -> bytes:
     """The user's private key; empty for none. Raises SettingError for one that could be guessed."""
-    key = os.environ.get(KEY, "").strip()
+    key = os.environ.get(SHARED_KEY, "").strip()
     if key and len(key) < KEY_CHARACTERS:
-        raise SettingError(f"{KEY} is shorter than {KEY_CHARACTERS} characters; make one by `openssl rand -hex 32`")
+        raise SettingError(
+            f"{SHARED_KEY} is shorter than {KEY_CHARACTERS} characters; make one by `openssl rand -hex 32`"
+        )
     return key.encode("utf-8", "surrogateescape")

@@ -49,7 +49,13 @@ def test_every_setting_of_the_server_is_one_of_vs_code() -> None:
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_the_default_is_the_servers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("MEANING_MODEL", "MEANING_REFINE_MODEL", "MEANING_DEVICE", "MEANING_CACHE_DIR"):
+    for variable in (
+        "MEANING_MODEL",
+        "MEANING_REFINE_MODEL",
+        "MEANING_DEVICE",
+        "MEANING_CACHE_DIR",
+        "MEANING_SHARED_CACHE",
+    ):
         monkeypatch.delenv(variable, raising=False)
     default = SERVERS[name]["default"]
     assert (default is None) == (name in OF_THE_MACHINE)
