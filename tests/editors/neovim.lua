@@ -92,7 +92,11 @@ local ok, failure = xpcall(function()
   vim.ui.input = function(_, typed)
     typed("parse_cron")
   end
-  out.asked = offered_by("Meaning")[1]
+  vim.cmd("Meaning!")
+  wait("the list of what was typed", function()
+    return vim.fn.getqflist({ title = 0 }).title == "Meaning: parse_cron"
+  end)
+  vim.cmd.cclose()
 
   vim.cmd("checkhealth meaning")
   out.health = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")

@@ -97,14 +97,21 @@ def test_code_like_that_at_the_cursor_is_offered(seen: Any) -> None:
     assert not any(label.startswith("parse_cron ") for label in seen["similar"])
 
 
-def test_without_a_query_one_is_asked_for(seen: Any) -> None:
-    assert seen["asked"].startswith("parse_cron ")
-
-
 def test_checkhealth_tells_how_it_stands(seen: Any) -> None:
     assert "bin/meaning-lsp" in seen["health"]
     assert "ready, 3 files, " in seen["health"]
     assert "ERROR" not in seen["health"]
+
+
+def test_without_a_query_the_hits_follow_what_is_typed(environment: Mapping[str, str], tmp_path: Path) -> None:
+    project = write(tmp_path / "code")
+    (project / ".git").mkdir()
+    found = ran(environment, SCRIPT.with_name("live.lua"), project)
+    assert found["rows"][0] == "parse_cron  time/cron.py:1  def parse_cron(text)"
+    assert "klingon" in found["mistake"][0]
+    assert found["left"] == ["upload.py", "n", 1]
+    assert (found["word"], found["line"]) == ("next_run", 6)
+    assert found["kept"] == {"title": "Meaning: cookies of a request", "first": "cookies.go"}
 
 
 def test_a_folder_that_is_no_project_is_told(environment: Mapping[str, str], tmp_path: Path) -> None:

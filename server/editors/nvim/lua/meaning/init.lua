@@ -1,6 +1,7 @@
 -- Find code by meaning, with meaning-lsp: the commands' side of it. How to ask is client.lua's.
 --
--- :Meaning [query]    pick among the hits, and jump; with Telescope, they follow what you type
+-- :Meaning query      pick among the hits, and jump
+-- :Meaning            hits that follow what you type; with Telescope, its picker does both
 -- :Meaning! [query]   put them into the quickfix list
 -- :MeaningSimilar[!]  code that does the same as the function at the cursor
 local client = require("meaning.client")
@@ -32,7 +33,7 @@ function M.jump(hit, encoding)
   vim.lsp.util.show_document(place, encoding, { focus = true, reuse_win = true })
 end
 
-local function to_quickfix(title, hits, encoding)
+function M.to_quickfix(title, hits, encoding)
   local items = vim.tbl_map(function(hit)
     return M.quickfix_item(hit, encoding)
   end, hits)
@@ -57,12 +58,15 @@ local function show(server, title, method, params, options)
     if answer.pending > 0 then
       client.tell("there may be more" .. client.pending(answer))
     end
-    local present = options.quickfix and to_quickfix or pick
+    local present = options.quickfix and M.to_quickfix or pick
     present(title, answer.items, encoding)
   end)
 end
 
 local function ask_for_query(options)
+  if not options.quickfix then
+    return require("meaning.live")(M)
+  end
   vim.ui.input({ prompt = "Meaning: " }, function(typed)
     if typed and vim.trim(typed) ~= "" then
       M.search(typed, options)
