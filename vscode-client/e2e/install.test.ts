@@ -71,8 +71,19 @@ test("without a network, it says so", async () => {
   await failure(/cannot be reached/);
 });
 
-test("with all of that, the server is installed, and answers", async () => {
+test("an installation that is stopped is no failure", async () => {
   await workbench.writeSettings({});
+  await workbench.command(TITLE);
+  await workbench.answer("Install");
+  const told = await workbench.notifications.count();
+  await workbench.page.locator(".notifications-toasts").getByRole("button", { name: "Cancel" }).click();
+  await workbench.page.locator(".notifications-toasts .monaco-progress-container.active").waitFor({ state: "hidden" });
+  await workbench.page.waitForTimeout(SPAM_PROTECTION);
+  assert.ok((await workbench.notifications.count()) < told);
+  assert.equal(await workbench.notifications.filter({ hasText: "aborted" }).count(), 0);
+});
+
+test("with all of that, the server is installed, and answers", async () => {
   await workbench.command(TITLE);
   await workbench.answer("Install");
   await workbench.input.waitFor({ timeout: 300_000 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -143,11 +143,43 @@ test("all hits go to a list that stays", async () => {
   await ask("redirect to another location");
   const hits = await workbench.rowsWith("redirect_request");
   await press("Alt+L");
-  const list = workbench.page.locator(".part.panel .monaco-list-row");
-  await until("the list", async () => (await list.count()) >= hits.length);
+  await until("the list", async () => (await listRows().count()) >= hits.length);
   await workbench.screenshot("list");
-  await list.filter({ hasText: "redirect_request" }).click();
+  await listRows().filter({ hasText: "redirect_request" }).click();
   await arriveAt("request.py", lineWith(path.join(code, "urllib", "request.py"), "def redirect_request("));
+});
+
+function listRows() {
+  return workbench.page.locator(".part.panel .monaco-list-row");
+}
+
+/** The places that the list has for a file, one a hit. */
+async function listed(file: string): Promise<number[]> {
+  const texts = await listRows().allInnerTexts();
+  return texts.flatMap((text) => (text.includes(`${file}:`) ? [Number(text.split(`${file}:`)[1]?.split(/\D/)[0])] : []));
+}
+
+test("the list follows the code, as it is typed and as it changes on disk", async () => {
+  const are = async (file: string, lines: number[]) => isDeepStrictEqual(await listed(file), lines);
+  const follows = (file: string, lines: number[]) => until(`${file}: ${lines.join()}`, () => are(file, lines));
+  const typedInto = await listed("urllib/request.py");
+  await workbench.openFile(path.join(code, "urllib", "request.py"), 1);
+  await workbench.page.keyboard.insertText("# one\n# two\n");
+  await follows("urllib/request.py", typedInto.map((line) => line + 2));
+  await until("what was before", async () => {
+    await press("Control+Z"); // which may take back a part
+    await workbench.page.waitForTimeout(ANSWER);
+    return are("urllib/request.py", typedInto);
+  });
+
+  const other = (await listRows().allInnerTexts()).flatMap((text) => /\w+\/\w+\.py(?=:)/.exec(text) ?? []).find((file) => file !== "urllib/request.py");
+  assert.ok(other);
+  const [file, written] = [path.join(code, other), await listed(other)];
+  const text = readFileSync(file, "utf8");
+  writeFileSync(file, `# one\n${text}`);
+  await follows(other, written.map((line) => line + 1));
+  writeFileSync(file, text);
+  await follows(other, written);
   await workbench.command("View: Toggle Panel Visibility");
 });
 

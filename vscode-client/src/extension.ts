@@ -102,12 +102,14 @@ async function reindex(server: Service): Promise<void> {
   void vscode.window.setStatusBarMessage(`$(check) ${sum("units")} pieces of code in ${sum("files")} files are indexed`, 5_000);
 }
 
-/** Show what goes wrong, with the ways out. */
+/** Show what goes wrong, with the ways out. What the user stopped did not go wrong. */
 async function telling(act: () => Promise<unknown>): Promise<void> {
   try {
     await act();
   } catch (error) {
-    await say("error", messageOf(error), fixesOf(error));
+    if (!(error instanceof vscode.CancellationError)) {
+      await say("error", messageOf(error), fixesOf(error));
+    }
   }
 }
 

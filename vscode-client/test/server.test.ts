@@ -6,8 +6,9 @@ import { test } from "node:test";
 
 import { fixesOf, Problem } from "../src/problem";
 import { Installation } from "../src/server/installation";
-import { commandOf, judgeVersion, locate, which, type Check, type Places } from "../src/server/locate";
+import { checkIn, commandOf, judgeVersion, locate, which, type Check, type Places } from "../src/server/locate";
 import { explain, progressOf } from "../src/server/pip";
+import { run } from "../src/server/process";
 import { findPython, whyNone, type Python } from "../src/server/python";
 
 const folder = () => mkdtempSync(path.join(tmpdir(), "meaning-unit-"));
@@ -85,6 +86,16 @@ test("a server that is too old, or none, is told by name", () => {
   assert.equal(judgeVersion("m", "meaning-lsp 1.0.0\n"), undefined);
   assert.match(judgeVersion("m", "meaning-lsp 0.0.9\n") ?? "", /0\.0\.9; this extension needs 0\.1\.0/);
   assert.match(judgeVersion("m", "Python 3.11") ?? "", /m is no meaning-lsp/);
+});
+
+test("why a program cannot be run is told in words", async () => {
+  const trouble = (file: string) => checkIn(folder())({ command: file, args: [], origin: "" });
+  assert.equal(await trouble("/gone/meaning-lsp"), "there is no program /gone/meaning-lsp");
+  assert.match((await trouble(folder())) ?? "", /cannot be run: it is no program, or one that you may not run/);
+  const chatty = program(path.join(folder(), "env"), "echo env 9.1; echo Copyright");
+  assert.match((await trouble(chatty)) ?? "", /is no meaning-lsp: asked for its version, it says "env 9.1"$/);
+  const mute = program(path.join(folder(), "mute"), "exec sleep 60");
+  await assert.rejects(run(mute, [], { timeout: 200 }), /mute says nothing for 0.2 s/);
 });
 
 // -- which Python

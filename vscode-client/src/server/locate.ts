@@ -103,7 +103,8 @@ export function checkIn(cwd: string): Check {
 export function judgeVersion(command: string, stdout: string): string | undefined {
   const found = VERSION.exec(stdout);
   if (!found) {
-    return `${command} is no meaning-lsp: asked for its version, it says ${JSON.stringify(stdout.trim().slice(0, 80))}`;
+    const [said = ""] = stdout.trim().slice(0, 80).split("\n");
+    return `${command} is no meaning-lsp: asked for its version, it says "${said}"`;
   }
   const version = found.slice(1).map(Number);
   if (compare(version, OLDEST_SERVER) < 0) {

@@ -19,7 +19,7 @@ export interface Options {
   onLine?: (line: string) => void;
 }
 
-/** Rejects if it cannot be started, takes longer than `timeout`, or was stopped by `signal`. */
+/** Rejects, in words for the user, if it cannot be started or takes longer than `timeout`; and if `signal` stopped it. */
 export function run(command: string, args: readonly string[], options: Options = {}): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const settings = { cwd: options.cwd, env: options.env, signal: until(options), killSignal: "SIGKILL" as const, windowsHide: true };
@@ -37,9 +37,23 @@ export function run(command: string, args: readonly string[], options: Options =
       take(text);
     });
     child.stderr.setEncoding("utf8").on("data", take);
-    child.on("error", reject);
+    child.on("error", (error) => reject(inWords(command, error, options)));
     child.on("close", (code) => resolve({ ...ended, code }));
   });
+}
+
+function inWords(command: string, error: NodeJS.ErrnoException, { timeout, signal }: Options): Error {
+  switch (error.code) {
+    case "ENOENT":
+      return new Error(`there is no program ${command}`);
+    case "EACCES":
+      return new Error(`${command} cannot be run: it is no program, or one that you may not run`);
+    case "ABORT_ERR":
+      return signal?.aborted || timeout === undefined ? error : new Error(`${command} says nothing for ${timeout / 1000} s`);
+    case undefined:
+    default:
+      return new Error(`${command} cannot be run (${error.code ?? error.message})`);
+  }
 }
 
 function until({ timeout, signal }: Options): AbortSignal | undefined {

@@ -109,7 +109,7 @@ export class Service implements vscode.Disposable {
     await this.supervisor.stop();
   }
 
-  /** Make the extension's own installation, with progress. Throws Problem. */
+  /** Make the extension's own installation, with progress. Throws Problem, or CancellationError if the user stops it. */
   async install(): Promise<void> {
     this.installing ??= this.doInstall().finally(() => (this.installing = undefined));
     await this.installing;
@@ -192,12 +192,15 @@ export class Service implements vscode.Disposable {
     return Promise.resolve(
       vscode.window.withProgress(options, async (progress, token) => {
         const { file } = await findPython(process.env["PATH"] ?? "", await this.selectedPython.file(), this.storage);
-        await this.installation.install({
+        const installed = this.installation.install({
           python: file,
           env: proxy(),
           signal: abortedBy(token),
           progress: (message) => progress.report({ message }),
           log: (line) => this.log.info(line),
+        });
+        await installed.catch((error: unknown) => {
+          throw token.isCancellationRequested ? new vscode.CancellationError() : error;
         });
       }),
     );
