@@ -13,10 +13,12 @@ _TO_INSTALL = "run `pip install -e '.[export]'` in the clone"
 _NO_MEMORY = ("not enough memory", "can't allocate memory", "out of memory")
 
 
-def told(program: str, work: Callable[[], int], less_memory: str = "use a machine with more") -> int:
+def told(
+    program: str, work: Callable[[], int], less_memory: str = "use a machine with more", to_install: str = _TO_INSTALL
+) -> int:
     """Runs `work` and returns its exit code, or 1 after one line on stderr.
 
-    `less_memory`: what to do where there is too little of it.
+    `less_memory`: what to do where there is too little of it; `to_install`: where something is not installed.
     """
     try:
         return work()
@@ -25,7 +27,7 @@ def told(program: str, work: Callable[[], int], less_memory: str = "use a machin
     except ModuleNotFoundError as error:
         if (error.name or "export").partition(".")[0] in ("export", "server"):
             raise
-        problem = f"{error.name} is not installed; {_TO_INSTALL}"
+        problem = f"{error.name} is not installed; {to_install}"
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not any(text in str(error).lower() for text in _NO_MEMORY):
             raise
