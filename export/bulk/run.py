@@ -38,6 +38,8 @@ class Outcome:
     """From the shared cache."""
     kept: int = 0
     """From an earlier run."""
+    started: float = 0.0
+    """Seconds until the first chunk was done: Ray and the models come up."""
     seconds: float = 0.0
     failed: int = 0
     """Repositories that could not be read."""
@@ -87,6 +89,8 @@ def _follow(job: Job, repositories: Sequence[Repository], rows: Iterator[Row]) -
     by_name = {repository.name: repository for repository in repositories}
     done: dict[str, dict[str, int]] = {}
     for row in rows:
+        outcome.seconds = round(time.monotonic() - begun, 2)
+        outcome.started = outcome.started or outcome.seconds
         outcome.add(row)
         if row["failed"]:
             continue
@@ -98,7 +102,6 @@ def _follow(job: Job, repositories: Sequence[Repository], rows: Iterator[Row]) -
         if time.monotonic() - said >= TELL_SECONDS:
             said = time.monotonic()
             say(_line(outcome, len(repositories), said - begun))
-    outcome.seconds = time.monotonic() - begun
     return outcome
 
 
@@ -110,6 +113,7 @@ def _line(outcome: Outcome, whole: int, seconds: float) -> str:
 def _rows(job: Job, repositories: Sequence[Repository], workers: int | None, address: str) -> Iterator[Row]:
     """The rows of all chunks as they are done."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # read when ray is imported: it would tell its makers of this run
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CLONE, os.environ.get("PYTHONPATH"))))
     import ray
     import ray.data

@@ -69,7 +69,7 @@ class Parser:
 
 
 class Vectoriser:
-    """Embeds a parsed chunk's row, and writes it. Vectors of texts that were embedded before are taken, not computed."""
+    """Embeds a parsed chunk's row, and writes it. Of texts that were embedded before, the vectors are taken."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
