@@ -67,5 +67,6 @@ class InRedis:
                 socket_connect_timeout=CONNECT_SECONDS,
                 socket_timeout=CALL_SECONDS,
                 retry=Retry(NoBackoff(), 0),
+                protocol=2,  # what is asked needs no more, and it connects in fewer exchanges
             )
         return client
