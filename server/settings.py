@@ -1,8 +1,9 @@
 """Every setting in one place: its default, its check, and where it came from.
 
 Sources, weakest first: the defaults below, environment variables (`MEANING_CACHE_DIR`, `MEANING_MODEL`,
-`MEANING_REFINE_MODEL`, `MEANING_DEVICE`, `MEANING_SHARED_CACHE`), the editor's `meaning` section or the command line. A
-bad value never stops anything: it is reported by name and the weaker source's value stays.
+`MEANING_REFINE_MODEL`, `MEANING_DEVICE`, `MEANING_SHARED_CACHE`,
+`MEANING_ORG_INDEX`), the editor's `meaning` section or the command line. A bad value never stops anything: it is
+reported by name and the weaker source's value stays.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ SHARED_USER, SHARED_PASSWORD = "MEANING_SHARED_CACHE_USER", "MEANING_SHARED_CACH
 """Environment variables with a shared cache's credentials, where its URL has none: no file of settings has to."""
 SHARED_KEY = "MEANING_SHARED_CACHE_KEY"
 """And with the private key of those who share one."""
+
+ORG_SCHEMES = ("postgresql://", "postgres://")
+"""How the URL of an organisation's index may begin."""
 
 
 class SettingError(ValueError):
@@ -95,6 +99,8 @@ class Settings:
     """Where indexes live, one folder a workspace."""
     shared_cache: str = field(default_factory=lambda: os.environ.get("MEANING_SHARED_CACHE") or "", repr=False)
     """The URL of a cache of embeddings that others use, too; empty for none. It may hold a password."""
+    org_index: str = field(default_factory=lambda: os.environ.get("MEANING_ORG_INDEX") or "", repr=False)
+    """The URL of the PostgreSQL that many workspaces are published to; empty for none. It may hold a password."""
     limit: int = 10
     """Hits of one search, when the request names no number."""
     threads: int = field(default_factory=_default_threads)
@@ -123,7 +129,8 @@ def with_values(base: Settings, values: Mapping[str, Any]) -> tuple[Settings, li
             try:
                 changed[name] = _CHECKS[name](value)
             except ValueError as error:
-                shown = redacted(base.shared_cache) if name == "shared_cache" else getattr(base, name)
+                value = getattr(base, name)
+                shown = redacted(value) if name in _URLS else value
                 problems.append(f"meaning.{key}: {error}; using {_shown(shown)}")
     return replace(base, **changed), problems
 
@@ -159,11 +166,14 @@ def _optional_text(value: Any) -> str:
     return value.strip()
 
 
-def _shared_cache(value: Any) -> str:
-    url = _optional_text(value)
-    if url and not url.startswith(SHARED_SCHEMES):
-        raise ValueError(f"{redacted(url)!r} does not begin with {' or '.join(SHARED_SCHEMES)}")
-    return url
+def _url(schemes: tuple[str, ...]) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        url = _optional_text(value)
+        if url and not url.startswith(schemes):
+            raise ValueError(f"{redacted(url)!r} does not begin with {' or '.join(schemes)}")
+        return url
+
+    return check
 
 
 def _device(value: Any) -> str:
@@ -203,10 +213,14 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "refine_budget": _whole(0, 60_000),
     "device": _device,
     "cache_dir": _folder,
-    "shared_cache": _shared_cache,
+    "shared_cache": _url(SHARED_SCHEMES),
+    "org_index": _url(ORG_SCHEMES),
     "limit": _whole(1, 1000),
     "threads": _whole(1, 256),
     "max_file_bytes": _whole(1_000, 100_000_000),
     "exclude": _patterns,
     "workspace_symbol": _flag,
 }
+
+_URLS = ("shared_cache", "org_index")
+"""Settings that may hold a password."""

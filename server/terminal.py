@@ -78,6 +78,11 @@ def complain(message: str, status: int) -> int:
     return status
 
 
+def note(message: str) -> None:
+    """Tell one line on stderr, and go on."""
+    complain(message, 0)
+
+
 def close_complaints() -> None:
     """What cannot be told is not tried again by the interpreter's end, which would have a status of its own."""
     try:
@@ -138,6 +143,7 @@ def as_json(query: str, answer: Answer) -> dict[str, Any]:
 
 def _hit_as_json(hit: Hit) -> dict[str, Any]:
     return {
+        **({"repository": hit.repository} if hit.repository else {}),
         "path": hit.path,
         "start_line": hit.start_line + 1,
         "end_line": hit.end_line + 1,
@@ -155,10 +161,14 @@ def as_text(answer: Answer) -> str:
     if not answer.hits:
         return "nothing found" + ("" if answer.indexed else ": the index is empty")
     return "\n".join(
-        f"{shown(hit.path)}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} "
+        f"{shown(_place(hit))}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} "
         f"{shown(f'{hit.container}.' if hit.container else '')}{shown(hit.name)}\n    {shown(hit.preview[:120])}"
         for hit in answer.hits
     )
+
+
+def _place(hit: Hit) -> str:
+    return f"{hit.repository}:{hit.path}" if hit.repository else hit.path
 
 
 def shown(text: str) -> str:

@@ -53,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("path", nargs="?", default=".", help="the workspace folder (default: this one)")
         if name != "doctor":
             command.add_argument("--json", action="store_true", help="print JSON")
+    _add_publish(commands)
     mcp = _command(commands, "mcp", "an MCP server on stdio, for coding agents")
     _add_index_options(mcp)
     mcp.add_argument("paths", nargs="*", default=["."], help="the workspace folders (default: this one)")
@@ -73,6 +74,15 @@ def _add_search(commands: Any) -> None:
     search.add_argument("--lang", action="append", default=[], metavar="L", help="only this language (may be repeated)")
     search.add_argument("--path", dest="globs", action="append", default=[], metavar="GLOB", help="only these paths")
     search.add_argument("--kind", action="append", default=[], metavar="K", help="only this kind: function, class, …")
+    search.add_argument(
+        "--scope",
+        choices=("workspace", "org"),
+        default="workspace",
+        help="where: the folder, or all that was published to the organisation's index (default: %(default)s)",
+    )
+    search.add_argument(
+        "--repo", action="append", default=[], metavar="NAME", help="only this repository (a glob; with --scope org)"
+    )
     search.add_argument("--only", choices=("dense", "lexical"), help="rank by vectors alone, or by full text alone")
     search.add_argument("--no-index", action="store_true", help="search the index as it is, without an update before")
     search.add_argument("--open", action="store_true", help="open a hit in $EDITOR, at its line")
@@ -81,6 +91,15 @@ def _add_search(commands: Any) -> None:
     )
     search.add_argument("--json", action="store_true", help="print JSON")
     _add_index_options(search)
+
+
+def _add_publish(commands: Any) -> None:
+    publish = _command(commands, "publish", "send a folder's index to the organisation's (MEANING_ORG_INDEX)")
+    publish.add_argument("path", nargs="?", default=".", help="the workspace folder (default: this one)")
+    publish.add_argument("--name", help="what it is called there (default: owner/project of its git remote)")
+    publish.add_argument("--remove", metavar="NAME", help="instead: take out what was published under this name")
+    publish.add_argument("--json", action="store_true", help="print JSON")
+    _add_index_options(publish)
 
 
 def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..terminal import PROGRAM, Failure, UsageError, as_json, as_text, complain, print_line
 from .editor import edit
-from .workspace import folder, open_index, told_errors, update
+from .workspace import folder, open_index, settings_of, told_errors, update
 
 if TYPE_CHECKING:
     from ..index.index import Index
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Answer one query, or a batch of them."""
     root, queries = _asked(options)
+    if options.scope == "org":
+        return _in_organisation(queries, options)
     with told_errors():
         from ..search.searcher import Searcher
         from ..search.tiers import refiner_of
@@ -36,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
             refiner = refiner_of(index) if options.only is None else None
             searcher = Searcher(index, refiner=refiner)
             if options.batch is not None:
-                return _answer_all(searcher, queries, options)
+                return _answer_all(lambda query: _answer(searcher, query, options), queries, options)
             text = next(queries)
             answer = _answer(searcher, _query(text, options), options)
     if options.json:
@@ -46,8 +48,27 @@ def run(options: argparse.Namespace) -> int:
     return edit(root / hit.path, hit.selection[0] + 1) if hit else 0
 
 
+def _in_organisation(queries: Iterator[str], options: argparse.Namespace) -> int:
+    with told_errors():
+        from .organisation import org_searcher
+
+        with org_searcher(settings_of(options), options) as searcher:
+
+            def ask(query: Query) -> Answer:
+                return searcher.search(query).answer
+
+            if options.batch is not None:
+                return _answer_all(ask, queries, options)
+            text = next(queries)
+            answer = ask(_query(text, options))
+    print_line(json.dumps(as_json(text, answer), ensure_ascii=False) if options.json else as_text(answer))
+    return 0
+
+
 def _asked(options: argparse.Namespace) -> tuple[Path, Iterator[str]]:
     """The folder and the queries; with --batch the only positional is the folder."""
+    if options.repo and options.scope != "org":
+        raise UsageError("--repo chooses among many repositories: only with --scope org")
     if options.open and (options.json or options.batch is not None):
         raise UsageError("--open is for who looks at the hits: not with --json or --batch")
     if options.batch is None:
@@ -72,8 +93,9 @@ def _lines(file: str) -> list[str]:
 def _query(text: str, options: argparse.Namespace) -> Query:
     from ..search.query import QueryError, parse_query
 
+    repositories = options.repo if options.scope == "org" else None
     try:
-        return parse_query(text, options.limit, options.lang, options.globs, options.kind, options.only)
+        return parse_query(text, options.limit, options.lang, options.globs, options.kind, options.only, repositories)
     except QueryError as error:
         raise UsageError(str(error)) from None
 
@@ -93,11 +115,11 @@ def _update(index: Index) -> None:
         complain(f"another process updates the index; {report.pending} changed files are not in it yet", 0)
 
 
-def _answer_all(searcher: Searcher, queries: Iterator[str], options: argparse.Namespace) -> int:
+def _answer_all(ask: Callable[[Query], Answer], queries: Iterator[str], options: argparse.Namespace) -> int:
     status = 0
     for text in queries:
         try:
-            reply = as_json(text, _answer(searcher, _query(text, options), options))
+            reply = as_json(text, ask(_query(text, options)))
         except UsageError as error:  # a line that is no query must not take the others with it
             reply, status = {"query": text, "error": str(error)}, 1
         print_line(json.dumps(reply, ensure_ascii=False))

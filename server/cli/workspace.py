@@ -90,6 +90,7 @@ class told_errors:  # noqa: N801  (a context manager that reads like a function)
 
         from ..embed.bundle import ModelError
         from ..index.database import StoreError
+        from ..org.connect import OrgError
 
-        if isinstance(error, (ModelError, StoreError)):
+        if isinstance(error, (ModelError, StoreError, OrgError)):
             raise Failure(str(error)) from None

@@ -38,7 +38,7 @@ RETRY_SECONDS = 5.0
 REST = 10
 """Trying again and again rests so many times as long as it works."""
 
-_LIGHT = frozenset({"limit", "workspace_symbol"})
+_LIGHT = frozenset({"limit", "org_index", "workspace_symbol"})
 """Settings on which nothing hangs that is open."""
 _OF_MODELS = frozenset({"model", "refine_model", "refine_budget"})
 """Settings that change while what is there goes on."""

@@ -18,6 +18,8 @@ class Query:
     kinds: frozenset[str] = field(default_factory=frozenset)
     only: str | None = None
     """`dense` or `lexical` to rank by one side alone."""
+    repositories: tuple[str, ...] = ()
+    """Names of workspaces, or globs; one of them has to match. For the organisation's index alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Hit:
     """Greater is better; comparable within one answer only."""
     preview: str
     """The signature, or the first line that is not blank."""
+    repository: str = ""
+    """The workspace that the hit is in, where many are searched in the organisation's index; else empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ MAX_LIMIT = 1_000
 
 _LANGUAGE_NAMES = frozenset(language.name for language in LANGUAGES) | {TEXT_LANGUAGE}
 
-_FILTER = re.compile(r'(?:^|(?<=\s))(lang|path|kind):("[^"]*"|\S*)(?=\s|$)')
+_FILTER, _ORG_FILTER = (
+    re.compile(rf'(?:^|(?<=\s))({names}):("[^"]*"|\S*)(?=\s|$)') for names in ("lang|path|kind", "lang|path|kind|repo")
+)
 
 
 class QueryError(ValueError):
@@ -32,17 +34,20 @@ def parse_query(
     paths: Iterable[str] = (),
     kinds: Iterable[str] = (),
     only: str | None = None,
+    repositories: Iterable[str] | None = None,
 ) -> Query:
     """A Query from typed text and from arguments.
 
     Filters may stand in the text: `lang:go path:internal/ kind:method retry with backoff`; several values are joined
-    by commas (`lang:c,cpp`), one with blanks is quoted. They add to those of the arguments. Raises QueryError for an
-    empty text, an unknown language or kind, and a limit out of range.
+    by commas (`lang:c,cpp`), one with blanks is quoted. They add to those of the arguments. `repo:` is a filter where
+    many repositories are searched, which `repositories` says by not being None; else it is a word like any other.
+    Raises QueryError for an empty text, an unknown language or kind, and a limit out of range.
     """
-    typed: dict[str, list[str]] = {"lang": [], "path": [], "kind": []}
-    for name, value in _FILTER.findall(text):
+    typed: dict[str, list[str]] = {"lang": [], "path": [], "kind": [], "repo": []}
+    filters = _FILTER if repositories is None else _ORG_FILTER
+    for name, value in filters.findall(text):
         typed[name] += [part for part in value.strip('"').split(",") if part]
-    rest = " ".join(_FILTER.sub(" ", text[:MAX_QUERY]).split())
+    rest = " ".join(filters.sub(" ", text[:MAX_QUERY]).split())
     if not rest:
         beside = " but for its filters" if any(typed.values()) else ""
         raise QueryError(f"the query is empty{beside}: say in words what the code does, or name a symbol")
@@ -55,6 +60,7 @@ def parse_query(
         tuple(_path(path) for path in [*paths, *typed["path"]]),
         frozenset(_kind(kind) for kind in [*kinds, *typed["kind"]]),
         only,
+        (*(repositories or ()), *typed["repo"]),
     )
 
 

@@ -15,7 +15,7 @@ from server.parse import KINDS
 from tests.editors.programs import found
 
 Complete = Callable[[list[str], Path], set[str]]
-COMMANDS = {"search", "index", "status", "doctor", "mcp", "completion", "nvim"}
+COMMANDS = {"search", "index", "status", "doctor", "publish", "mcp", "completion", "nvim"}
 
 
 @pytest.fixture

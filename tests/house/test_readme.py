@@ -74,5 +74,5 @@ def test_every_target_of_the_text_is_one_of_the_makefile() -> None:
 
 def test_every_folder_of_the_table_is_there() -> None:
     folders = re.findall(r"^\| `((?:server|export)[\w/]*)` \|", README, re.MULTILINE)
-    assert len(folders) == 10
+    assert len(folders) == 11
     assert all(Path(ROOT, folder).is_dir() for folder in folders)
