@@ -25,6 +25,7 @@ from tests.services.redis import Redis
 
 pq = pytest.importorskip("pyarrow.parquet")
 
+from export.bulk import job as module  # noqa: E402
 from export.bulk.job import Job, Repository, chunks_of, repositories  # noqa: E402
 from export.bulk.parts import Parts  # noqa: E402
 from export.bulk.worker import Row, Worker, listed  # noqa: E402
@@ -52,6 +53,7 @@ def bundle(tmp_path: Path) -> Bundle:
 @pytest.fixture
 def job(tmp_path: Path, bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.delenv("MEANING_SHARED_CACHE", raising=False)
+    monkeypatch.setattr(module, "CUT", 8)
     settings = Settings(cache_dir=tmp_path / "cache", threads=1, model=str(bundle.folder))
     return Job(tmp_path / "out", bundle.folder, bundle.fingerprint, settings)
 
