@@ -7,9 +7,11 @@ of is a finding, too: this has to run where nothing else does.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -21,6 +23,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from .. import __version__
 from ..settings import SHARED_KEY, SHARED_PASSWORD, SHARED_USER, Settings
@@ -42,6 +46,13 @@ LITTLE_DISK = 500_000_000
 FEW_WATCHES = 16_384
 """inotify watches, one a folder, which all programs of a user share."""
 VERSION_SECONDS = 20
+NEEDS = {
+    "modules": {"packages"},
+    "grammars": {"packages"},
+    "model": {"packages", "onnxruntime", "modules"},
+    "index": {"packages", "onnxruntime", "modules", "SQLite", "model"},
+}
+"""What is not looked at while something that it needs is broken: it would tell the same fault in other words."""
 PARTS = ("..search.searcher", "..lsp.server", "usearch.index")
 """Modules that bring in all the others, and one that is imported when it is first needed."""
 
@@ -97,16 +108,36 @@ def findings(root: Path, settings: Settings) -> Iterator[Finding]:
         "program": _program,
         "agents": _agents,
     }
+    broken = set[str]()
     for name, check in checks.items():
-        try:
-            yield from check()
-        except Exception as error:  # noqa: PERF203
-            yield Finding(ERROR, f"{name}: {error or type(error).__name__}", _reinstall())
+        if broken.isdisjoint(NEEDS.get(name, ())):
+            for finding in _guarded(name, check):
+                if finding.level == ERROR:
+                    broken.add(name)
+                yield finding
+
+
+def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    try:
+        yield from check()
+    except Exception as error:
+        yield Finding(ERROR, f"{name}: {error or type(error).__name__}", _reinstall())
 
 
 def _reinstall() -> str:
     """All packages anew, in the versions that are right. (Without an extra: which onnxruntime is there stays.)"""
-    return f"{_python_shown()} -m pip install --force-reinstall meaning-lsp"
+    return f"{_python_shown()} -m pip install --force-reinstall {_source()}"
+
+
+def _source() -> str:
+    """Where this installation came from, as pip takes it: a folder or a wheel if it is still there, else the name."""
+    try:
+        recorded = metadata.distribution("meaning-lsp").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        recorded = None
+    url = urlsplit(json.loads(recorded)["url"]) if recorded else urlsplit("")
+    path = url2pathname(url.path)
+    return shlex.quote(path) if url.scheme == "file" and Path(path).exists() else "meaning-lsp"
 
 
 def _python_shown() -> str:
@@ -234,7 +265,8 @@ def _model(settings: Settings) -> Iterator[Finding]:
             if name:
                 yield Finding(OK, _tried(name, settings))
         except ModelError as error:  # noqa: PERF203
-            yield Finding(ERROR, f"{error}", f"name another one (the setting, --model or {variable}), or reinstall it")
+            remedy = f"name another one (the setting, --model or {variable}), or get this one anew"
+            yield Finding(ERROR, f"{error}", f"{remedy}: {_reinstall()}" if name == Settings().model else remedy)
 
 
 def _tried(name: str, settings: Settings) -> str:

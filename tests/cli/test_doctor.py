@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -80,10 +81,9 @@ def test_an_index_is_told_with_its_troubles(root: Path, settings: Settings, tmp_
 def test_without_onnxruntime(root: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setattr(doctor, "_version", lambda package: None)
-    runtime, *others = wrong(root, settings)
+    runtime = only(wrong(root, settings))  # and not once more because the model cannot run
     assert "is not installed" in runtime.what
     assert "pip install 'meaning-lsp[cpu]'" in runtime.remedy
-    assert all(finding.level == ERROR for finding in others)  # the model cannot run, for the same reason
 
 
 def test_with_both_onnxruntimes(root: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,9 +121,23 @@ def test_a_model_is_damaged_or_not_there(root: Path, settings: Settings, tmp_pat
     shutil.copytree(resolve_model("default"), broken)
     (broken / "tokenizer.json").write_text("{}")
     for model in (broken, tmp_path / "nowhere"):
-        model_finding, *_ = wrong(root, Settings(cache_dir=settings.cache_dir, model=str(model)))
+        model_finding = only(wrong(root, Settings(cache_dir=settings.cache_dir, model=str(model))))
         assert str(model) in model_finding.what
         assert "MEANING_MODEL" in model_finding.remedy
+
+
+def test_what_is_to_be_had_anew_comes_from_where_it_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package may be in no index of packages."""
+
+    class Installed:
+        def read_text(self, name: str) -> str:
+            assert name == "direct_url.json"
+            return json.dumps({"url": (tmp_path / "my wheels").as_uri()})
+
+    monkeypatch.setattr(metadata, "distribution", lambda _: Installed())
+    assert doctor._reinstall().endswith(" --force-reinstall meaning-lsp")  # the folder is gone
+    (tmp_path / "my wheels").mkdir()
+    assert doctor._reinstall().endswith(f" --force-reinstall '{tmp_path}/my wheels'")
 
 
 def test_the_cache_cannot_be_written(root: Path, tmp_path: Path) -> None:
