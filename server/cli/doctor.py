@@ -40,6 +40,7 @@ RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 VARIABLES = frozenset(
     {"MEANING_CACHE_DIR", "MEANING_MODEL", "MEANING_REFINE_MODEL", "MEANING_DEVICE", "MEANING_SHARED_CACHE"}
     | {SHARED_USER, SHARED_PASSWORD, SHARED_KEY}
+    | {"MEANING_ORG_INDEX", "MEANING_ORG_USER", "MEANING_ORG_PASSWORD"}
 )
 LITTLE_DISK = 500_000_000
 """Bytes: a large workspace's index, and its rebuilding beside it."""
