@@ -75,12 +75,12 @@ test("an installation that is stopped is no failure", async () => {
   await workbench.writeSettings({});
   await workbench.command(TITLE);
   await workbench.answer("Install");
-  const told = await workbench.notifications.count();
+  const progress = workbench.notifications.filter({ hasText: "Installing the search server" });
+  await progress.waitFor();
   await workbench.page.locator(".notifications-toasts").getByRole("button", { name: "Cancel" }).click();
-  await workbench.page.locator(".notifications-toasts .monaco-progress-container.active").waitFor({ state: "hidden" });
+  await progress.waitFor({ state: "detached" });
   await workbench.page.waitForTimeout(SPAM_PROTECTION);
-  assert.ok((await workbench.notifications.count()) < told);
-  assert.equal(await workbench.notifications.filter({ hasText: "aborted" }).count(), 0);
+  assert.equal(await workbench.notifications.filter({ hasText: /abort|cancel/i }).count(), 0);
 });
 
 test("with all of that, the server is installed, and answers", async () => {
