@@ -21,6 +21,9 @@ from ..errors import ExportError
 from ..journal import say
 from .job import Job, repositories
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
@@ -39,11 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.workers is not None and options.workers < 1:
         parser.error("--workers: at least 1")
-    return told("export.bulk", lambda: run(options), to_install="run `pip install -e '.[cpu,bulk]'` in the clone")
+    try:
+        return told("export.bulk", lambda: run(options), to_install="run `pip install -e '.[cpu,bulk]'` in the clone")
+    except KeyboardInterrupt:
+        say("export.bulk: stopped; the same command goes on from here")
+        return INTERRUPTED
 
 
 def run(options: argparse.Namespace) -> int:
-    """Embeds; 1 if a repository could not be read."""
+    """Embeds; 1 if a repository is not whole."""
     from .run import run as run_job
 
     found = repositories(options.repositories, options.list, options.clones)
@@ -51,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         raise ExportError("no repositories: give folders, --list or --clones")
     outcome = run_job(_job(options), found, options.workers, options.address)
     if outcome.failed:
-        say(f"{outcome.failed} of {len(found)} repositories could not be read")
+        say(f"{outcome.failed} of {len(found)} repositories are not whole; the same command tries them again")
     print(json.dumps(asdict(outcome)), file=sys.stdout)  # noqa: T201
     return 1 if outcome.failed else 0
 

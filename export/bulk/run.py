@@ -23,6 +23,9 @@ from .worker import Parser, Row, Vectoriser, Worker, listed
 CLONE = str(Path(__file__).parents[2])
 """Where Ray's processes find this code."""
 
+RETRIES = 2
+"""Of a chunk whose process ended: for want of memory, say."""
+
 OBJECT_STORE_BYTES = 256 << 20
 """For what processes hand to each other, on a Ray of our own; chunks are small."""
 
@@ -42,7 +45,7 @@ class Outcome:
     """Seconds until the first chunk was done: Ray and the models come up."""
     seconds: float = 0.0
     failed: int = 0
-    """Repositories that could not be read."""
+    """Repositories that are not whole: they could not be read, or a part of them could not be embedded."""
     problems: list[str] = field(default_factory=list)
     """What was wrong, with them or with the shared cache."""
 
@@ -52,7 +55,6 @@ class Outcome:
         self.embedded += row["embedded"]
         self.fetched += row["fetched"]
         self.kept += row["kept"]
-        self.failed += row["failed"]
         if row["problem"] and row["problem"] not in self.problems:
             self.problems.append(row["problem"])
             say(row["problem"])
@@ -102,6 +104,7 @@ def _follow(job: Job, repositories: Sequence[Repository], rows: Iterator[Row]) -
         if time.monotonic() - said >= TELL_SECONDS:
             said = time.monotonic()
             say(_line(outcome, len(repositories), said - begun))
+    outcome.failed = len(repositories) - outcome.repositories
     return outcome
 
 
@@ -148,6 +151,7 @@ def _dataset(job: Job, repositories: Sequence[Repository], workers: int | None, 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
+    context.max_errored_blocks = -1  # a chunk that ends its process, thrice, is left for another run
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     items = [{"task": pickle.dumps(repository)} for repository in repositories]
     chunks = (
@@ -157,9 +161,10 @@ def _dataset(job: Job, repositories: Sequence[Repository], workers: int | None, 
     )
     if cards := _cards(job, has):
         parsed = chunks.map(Parser, num_cpus=1, concurrency=(1, max(1, int(has["CPU"]) - 1)))
-        return parsed.map(Vectoriser, fn_constructor_args=(job,), num_gpus=1, concurrency=workers or cards)
-    cores = workers or max(1, int(has["CPU"]) - 1)
-    return chunks.map(Worker, fn_constructor_args=(job,), num_cpus=1, concurrency=cores)
+        own = {"num_gpus": 1, "concurrency": workers or cards}
+        return parsed.map(Vectoriser, fn_constructor_args=(job,), max_task_retries=RETRIES, **own)
+    own = {"num_cpus": 1, "concurrency": workers or max(1, int(has["CPU"]) - 1)}
+    return chunks.map(Worker, fn_constructor_args=(job,), max_task_retries=RETRIES, **own)
 
 
 def _cards(job: Job, has: Mapping[str, float]) -> int:

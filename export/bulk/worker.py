@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from server.embed.bundle import Bundle
+from server.embed.bundle import Bundle, ModelError
 from server.embed.embedder import Embedder
 from server.index.prepare import Embeddable, PreparedFile
 from server.index.workers import Workers
 from server.shared.cache import SharedCache
 
+from ..errors import one_line
 from .job import Chunk, Job, Repository, chunks_of
 from .parts import Parts, Vectors
 
@@ -81,10 +82,16 @@ class Vectoriser:
         return Embedder(self._bundle, self._job.settings.threads, self._job.settings.device)
 
     def __call__(self, row: Row) -> Row:
-        """The row with its figures, once the chunk's file is there."""
+        """The row with its figures, once the chunk's file is there; or with what kept it from being written."""
         if not row["task"]:
             return row
         chunk, files = pickle.loads(row["task"])
+        try:
+            return row | {"task": b"", **self._done(chunk, files)}
+        except (ModelError, OSError) as error:
+            return row | {"task": b"", "failed": 1, "problem": f"{chunk.repository.name}: {one_line(error)}"}
+
+    def _done(self, chunk: Chunk, files: Sequence[PreparedFile]) -> Row:
         texts = {text.key: text for file in files for text in file.texts}
         # In the Parquet file a path is a path; but who indexes this code asks the shared cache for its words' vectors.
         paths = {file.path_text.key: file.path_text for file in files if file.units and self._job.settings.shared_cache}
@@ -93,8 +100,7 @@ class Vectoriser:
         fetched = self._shared.fetch([key for key in (texts | paths) if key not in known])
         computed = self._computed([text for key, text in (texts | paths).items() if key not in known | fetched])
         parts.write(chunk, self._rows(chunk, files, known | fetched | computed))
-        return row | {
-            "task": b"",
+        return {
             "problem": self._shared.problem or "",
             "units": sum(len(file.units) for file in files),
             "kept": len(known),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,24 @@ def test_what_cannot_be_read_is_told(job: Job, tmp_path: Path) -> None:
     assert str(tmp_path / "gone") in row["problem"]
 
 
+def test_a_chunk_that_fails_is_told_and_left_for_another_run(
+    job: Job, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(job)
+    first, *others = listed({"task": pickle.dumps(repository)}, job)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Parts, "write", full)
+        row = worker(first)
+    assert (row["failed"], row["units"]) == (1, 0)
+    assert "No space left" in row["problem"]
+    assert all(worker(row)["units"] for row in others)
+    assert work(job, repository)["embedded"] == worker(first)["units"]
+
+
 def test_repositories_are_named_in_three_ways(tmp_path: Path) -> None:
     clones = tmp_path / "clones"
     for name in ("b", "owner/a", "host/owner/c", "b/inner"):
@@ -216,7 +235,7 @@ def test_two_workers_on_two_repositories(tmp_path: Path, environment: dict[str, 
     assert (figures["repositories"], figures["units"], figures["embedded"]) == (2, 2 * UNITS, 2 * UNITS)
     problem, summary = done.stderr.splitlines()[-2:]
     assert f"{tmp_path}/gone" in problem
-    assert summary == "1 of 3 repositories could not be read"
+    assert summary == "1 of 3 repositories are not whole; the same command tries them again"
     assert len(list(tmp_path.glob("out/done/*.json"))) == 2
     names = {
         row["repository"] for path in tmp_path.glob("out/parts/*/*.parquet") for row in pq.read_table(path).to_pylist()
@@ -225,24 +244,31 @@ def test_two_workers_on_two_repositories(tmp_path: Path, environment: dict[str, 
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_goes_on(tmp_path: Path, environment: dict[str, str]) -> None:
-    many = [write_repository(tmp_path / f"r{seed}", seed) for seed in range(12)]
+def test_a_run_that_was_stopped_or_killed_goes_on(tmp_path: Path, environment: dict[str, str]) -> None:
+    many = [write_repository(tmp_path / f"r{seed}", seed) for seed in range(24)]
     line = command(tmp_path / "out", *many, "--workers", 1)
-    killed = subprocess.Popen(line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while len(_parts(tmp_path)) < 3:
-        assert killed.poll() is None, killed.communicate()
-        time.sleep(0.005)
-    killed.kill()
-    killed.communicate()
+
+    def ended(by: signal.Signals, parts: int) -> tuple[int, str]:
+        pipe = subprocess.PIPE
+        running = subprocess.Popen(line, cwd=ROOT, env=environment, text=True, stdout=pipe, stderr=pipe)
+        while len(_parts(tmp_path)) < parts:
+            assert running.poll() is None, running.communicate()
+            time.sleep(0.005)
+        running.send_signal(by)
+        told = running.communicate()[1]
+        return running.returncode, told
+
+    status, told = ended(signal.SIGINT, parts=2)
+    assert (status, told.splitlines()[-1]) == (130, "export.bulk: stopped; the same command goes on from here")
     before = _parts(tmp_path)
+    assert ended(signal.SIGKILL, parts=len(before) + 2)[0] == -signal.SIGKILL
+    before |= _parts(tmp_path)
     done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     figures = json.loads(done.stdout)
-    assert figures["repositories"] == 12
-    assert figures["units"] == figures["embedded"] + figures["kept"] == 12 * UNITS
-    assert figures["embedded"] > 0
+    assert figures["repositories"] == len(many)
+    assert figures["units"] == figures["embedded"] + figures["kept"] == len(many) * UNITS
+    assert figures["kept"] > 0
     assert {path: stamp for path, stamp in _parts(tmp_path).items() if path in before} == before
-    again = json.loads(subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, check=True).stdout)
-    assert (again["embedded"], again["kept"]) == (0, 12 * UNITS)
 
 
 def _parts(folder: Path) -> dict[Path, int]:
