@@ -29,6 +29,8 @@ class Row:
     code: str
     name: str = ""
     """Of the code, "" where it has none."""
+    path: str = ""
+    """Of its file, in its package."""
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -36,8 +38,8 @@ def read_rows(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             pair = json.loads(line)
-            name = pair.get("name", "")
-            yield Row(pair["language"], pair["package"], pair["query"], pair["code"], name)
+            name, inside = pair.get("name", ""), pair.get("path", "")
+            yield Row(pair["language"], pair["package"], pair["query"], pair["code"], name, inside)
 
 
 @dataclass(frozen=True)

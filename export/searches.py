@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -102,8 +103,7 @@ def asked(row: Row, source: str, random: np.random.Generator) -> Example:
     kind = str(random.choice(list(SHARES), p=list(SHARES.values())))
     code, words = row.code[:CODE_CHARS], pieces(row.name)
     if kind == "name" and len(words) >= NAME_WORDS:
-        doc = f"{row.query}\n" if random.random() < DOCUMENTED else ""
-        query, code = " ".join(words), hidden(row.name, doc + code)
+        query, code = " ".join(words), without_name(replace(row, code=code), random)
     elif kind == "question":
         query = question(row.query, random)
     elif kind == "words":
@@ -111,6 +111,12 @@ def asked(row: Row, source: str, random: np.random.Generator) -> Example:
     else:
         query = row.query
     return Example(" ".join(query.split()[:DOC_WORDS]) or row.query, code, row.language, source)
+
+
+def without_name(row: Row, random: np.random.Generator) -> str:
+    """The row's code without its name, by chance with its doc comment."""
+    doc = f"{row.query}\n" if random.random() < DOCUMENTED else ""
+    return hidden(row.name, doc + row.code) if row.name else row.code
 
 
 def hidden(name: str, code: str) -> str:

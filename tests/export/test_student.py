@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,23 +12,43 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs the `export` extra")
 ort = pytest.importorskip("onnxruntime", reason="running a bundle needs the `cpu` extra")
 
+from export.asked import WAYS, Data, last_words, prepare  # noqa: E402
 from export.bundle import graph, quantise, write_bundle  # noqa: E402
 from export.metrics import held_out_mrr, reciprocal_ranks  # noqa: E402
 from export.pairs import Row, encode, thinned  # noqa: E402
 from export.student import PLACES, Bags, Student, contrastive, fresh  # noqa: E402
-from export.train_student import Data, Recipe, embed, endless_batches, main, prepare, rate, train  # noqa: E402
+from export.train_student import Recipe, embed, encode_batch, endless_batches, main, rate, train  # noqa: E402
+from export.word_vectors import reduced  # noqa: E402
 from server.embed.bundle import Bundle  # noqa: E402
 from server.embed.embedder import Embedder  # noqa: E402
+from server.index.vectors import combine  # noqa: E402
 
 VERBS = ["open", "close", "parse", "send", "remove", "sort", "merge", "encode"]
 NOUNS = ["file", "socket", "tree", "image", "queue", "token", "user", "matrix"]
-RECIPE = Recipe(steps=60, query_dropout=0.1, code_dropout=0.1, batch=32, learning_rate=2e-2, warm_up=5)
+RECIPE = Recipe(
+    steps=60,
+    query_dropout=0.1,
+    code_dropout=0.1,
+    path_dropout=0.1,
+    batch=32,
+    neighbours=4,
+    ways=(0.7, 0.1, 0.1, 0.1),
+    learning_rate=2e-2,
+    warm_up=5,
+)
 
 
 def rows() -> list[Row]:
     """A query and its code for every verb and noun. They share no word: code speaks backwards here."""
     return [
-        Row("python", f"pypi-{noun}", f"{verb} the {noun}", f"{noun[::-1]}.{verb[::-1]}()")
+        Row(
+            "python",
+            f"pypi-{noun}",
+            f"{verb} the {noun}",
+            f"{noun[::-1]}.{verb[::-1]}()",
+            f"{verb}_{noun}",
+            f"site-packages/{noun}/{verb}ing.py",
+        )
         for verb in VERBS
         for noun in NOUNS
     ]
@@ -35,7 +56,7 @@ def rows() -> list[Row]:
 
 @pytest.fixture(scope="module")
 def data() -> Data:
-    return prepare(rows())
+    return prepare(rows(), seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +103,7 @@ def odd_student() -> Student:
 def test_training_learns_to_find_each_code_by_its_question(data: Data, student: Student) -> None:
     untrained = fresh(data.frequencies)
     before, after = (
-        held_out_mrr(embed(model, data.queries), embed(model, data.codes)) for model in (untrained, student)
+        held_out_mrr(embed(model, data.queries["doc"]), embed(model, data.codes)) for model in (untrained, student)
     )
     assert before < 0.3
     assert after > 0.99
@@ -165,9 +186,61 @@ def test_the_loss_is_lower_when_the_right_code_is_nearest() -> None:
 
 
 def test_every_pair_is_seen_once_an_epoch() -> None:
-    batches = endless_batches(64, Recipe(batch=16))
+    batches = endless_batches(np.arange(64) % 8, Recipe(batch=16, neighbours=4))
     epoch = np.concatenate([next(batches) for _ in range(4)])
     assert sorted(epoch) == list(range(64))
+
+
+def test_neighbours_in_a_batch_are_of_one_package() -> None:
+    packages = np.arange(64) % 8
+    batch = next(endless_batches(packages, Recipe(batch=16, neighbours=4)))
+    assert all(len(set(group)) == 1 for group in packages[batch].reshape(-1, 4))
+    assert len(set(packages[batch])) > 1
+
+
+def test_pairs_are_asked_in_every_way_and_keep_their_code(data: Data, student: Student) -> None:
+    pairs = np.arange(len(data))
+    by_doc, codes = encode_batch(student, data, pairs, recipe_of("doc"), np.random.default_rng(0))
+    assert torch.allclose(by_doc, student(data.queries["doc"].bags(pairs)), atol=1e-6)
+    assert torch.allclose(codes, student(data.codes.bags(pairs)), atol=1e-6)
+    by_name, nameless = encode_batch(student, data, pairs, recipe_of("name"), np.random.default_rng(0))
+    assert torch.allclose(by_name, student(data.queries["name"].bags(pairs)), atol=1e-6)
+    assert torch.allclose(nameless, student(data.nameless.bags(pairs)), atol=1e-6)
+    mixed, _ = encode_batch(student, data, pairs, Recipe(query_dropout=0, paths=0), np.random.default_rng(0))
+    known = {tuple(np.round(v, 4)) for way in WAYS for v in embed(student, data.queries[way])}
+    assert {tuple(np.round(v, 4)) for v in mixed.detach().numpy()} <= known
+
+
+def recipe_of(way: str, paths: float = 0) -> Recipe:
+    ways = tuple(float(way == each) for each in WAYS)
+    return Recipe(ways=ways, query_dropout=0, code_dropout=0, path_dropout=0, paths=paths)
+
+
+def test_code_is_weighed_with_its_path_as_in_the_index(data: Data, student: Student) -> None:
+    pairs = np.arange(len(data))
+    _, placed = encode_batch(student, data, pairs, recipe_of("doc", paths=1), np.random.default_rng(0))
+    expected = combine(embed(student, data.codes), embed(student, data.paths))
+    assert np.allclose(placed.detach().numpy(), expected, atol=1e-5)
+
+
+def test_of_a_path_its_end_counts() -> None:
+    assert last_words("usr/lib/python3/dist-packages/app/io/reader.py") == "dist-packages app io reader"
+    assert last_words("") == ""
+
+
+def test_a_table_may_begin_with_vectors_of_another_model(data: Data) -> None:
+    begun = torch.nn.functional.normalize(torch.ones_like(fresh(data.frequencies).table), dim=1)
+    assert torch.equal(train(data, replace(RECIPE, steps=1, learning_rate=0.0), begun).table, begun)
+
+
+def test_reduced_vectors_keep_who_is_near_whom() -> None:
+    random = np.random.default_rng(0)
+    groups = random.normal(size=(4, 24))[np.arange(40) % 4]
+    found = reduced((groups + 0.1 * random.normal(size=(40, 24))).astype(np.float32), 8)
+    assert found.shape == (40, 8)
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    nearest = (found @ found.T - 2 * np.eye(40)).argmax(axis=1)
+    assert (nearest % 4 == np.arange(40) % 4).all()
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
