@@ -33,7 +33,7 @@ Vectors = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
 
 PATH_WEIGHT = 0.5
-"""Share of the path's vector in a unit's (fitted on the dev repositories by tests/bench/fit_ranking.py)."""
+"""Share of the path's vector in a unit's (fitted on the dev repositories by export/fit_ranking.py)."""
 
 TAIL_LIMIT = 8_192
 """Vectors that are searched exactly, without a graph: 2 ms at 256 numbers each. More, and a main file is written."""

@@ -1,6 +1,6 @@
 """Candidates -> their order: a linear score of signals with fitted weights, then repeats of a file moved down.
 
-The weights stand in ranking.json, written by `python -m tests.bench.fit_ranking`; nothing here is set by hand.
+The weights stand in ranking.json, written by `python -m export.fit_ranking`; nothing here is set by hand.
 """
 
 from __future__ import annotations

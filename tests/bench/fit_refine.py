@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from export.fit_ranking import Array, Case, judged, ndcg
 from server.embed.bundle import Bundle, resolve_model
 from server.embed.embedder import Embedder
 from server.embed.pace import Pace
@@ -31,8 +32,6 @@ from server.search.rank import Ranking, is_symbol
 from server.search.refine import Refiner
 from server.search.searcher import Searcher
 from server.settings import Settings
-
-from .fit_ranking import Array, Case, judged, ndcg
 
 WEIGHTS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
 EVER = 1e9

@@ -1,12 +1,13 @@
 """Fit the weights of ranking on judged repositories and write server/search/ranking.json.
 
-    python -m tests.bench.fit_ranking BENCH [--write]
+    python -m export.fit_ranking BENCH [--made MADE] [--write]
 
-BENCH is a folder that shared/bench/export_repos.py laid out. Each query's candidates and their signals come from the
-product itself. The loss is listwise, over files: -log of the softmax mass on the right files, a file's score being
-that of its best unit. Signals that can only speak for a candidate are kept from weighing below 0. What is printed is
-NDCG@10 by cross-validation over repositories (no repository is scored by weights that saw it) and, for comparison, on
-the repositories that were fitted.
+BENCH is a folder that shared/bench/export_repos.py laid out, MADE one of `python -m export.made_bench`, whose questions
+keep the weights from being those of a few people's repositories alone. Each query's candidates and their signals come
+from the product itself. The loss is listwise, over files: -log of the softmax mass on the right files, a file's score
+being that of its best unit. Signals that can only speak for a candidate are kept from weighing below 0. What is
+printed is NDCG@10 by cross-validation over repositories (no repository is scored by weights that saw it) and, for
+comparison, on the repositories that were fitted.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ SIGNED = frozenset({"type_kind", "module_kind", "text_kind", "size", "test", "ex
 FOLDS, STEPS, RATE = 5, 400, 0.03
 RIDGE, SYMBOL_RIDGE = 0.1, 0.1
 """Strength of the pull to 0, and of the symbol weights' pull to the sentence weights."""
+MADE_SHARE = 0.25
+"""What all questions of MADE weigh together, those of BENCH being 1."""
 REPEATS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Penalties tried, in tenths of the scores' spread within a query."""
 WORTH = 0.002
@@ -60,6 +64,8 @@ class Case:
     """For each candidate the number of its file."""
     right: npt.NDArray[np.bool_]
     """For each file, whether it is an answer."""
+    made: bool = False
+    """Whether nobody judged it: it is of MADE."""
 
     @classmethod
     def of(
@@ -113,7 +119,7 @@ def _meets(c: Candidate, target: tuple[str, int, int]) -> bool:
 
 
 def fit(cases: Sequence[Case]) -> dict[str, Any]:
-    """Weights for the cases, in the form of ranking.json."""
+    """Weights for the cases, in the form of ranking.json; how much repeats cost is told by judged ones alone."""
     data = _Stacked(cases)
     weights: Array = np.zeros((2, len(FEATURES)))  # sentence; what symbols add to it
     weights[0, FEATURES.index("dense")] = 1
@@ -137,8 +143,9 @@ def fit(cases: Sequence[Case]) -> dict[str, Any]:
 
     def score(repeat: float) -> float:
         ranking = Ranking.of({**values, "files": {"repeat": repeat * spread}})
-        return float(np.mean(list(_repos_ndcg(cases, ranking).values())))
+        return float(np.mean(list(_repos_ndcg(judged_cases, ranking).values())))
 
+    judged_cases = [case for case in cases if not case.made] or cases
     scored = {repeat: score(repeat) for repeat in REPEATS}
     repeat = min(repeat for repeat, value in scored.items() if value > max(scored.values()) - WORTH)
     return {**values, "files": {"repeat": round(repeat * spread, 4)}}
@@ -178,11 +185,11 @@ class _Stacked:
 
 
 def _shares(cases: Sequence[Case]) -> list[float]:
-    """Each repository weighs the same, as in the benchmark's score."""
-    counts: dict[str, int] = {}
-    for case in cases:
-        counts[case.repo] = counts.get(case.repo, 0) + 1
-    return [1 / (counts[case.repo] * len(counts)) for case in cases]
+    """Each repository weighs the same, as in the benchmark's score, and all of MADE weigh MADE_SHARE of those of BENCH."""
+    counts = Counter(case.repo for case in cases)
+    repositories = Counter(made for _, made in {(case.repo, case.made) for case in cases})
+    whole = {False: 1.0, True: MADE_SHARE if repositories[False] else 1.0}
+    return [whole[case.made] / (counts[case.repo] * repositories[case.made]) for case in cases]
 
 
 def _named(weights: Array) -> dict[str, float]:
@@ -229,21 +236,34 @@ def main() -> None:
     """Fit, print, and with --write replace the shipped weights."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bench", type=Path)
+    parser.add_argument("--made", type=Path, help="judged repositories made from the corpus, fitted beside them")
     parser.add_argument("--model", default=Settings().model)
     parser.add_argument("--write", action="store_true", help=f"replace {WEIGHTS_FILE.name}")
     options = parser.parse_args()
-    cases = load_cases(options.bench, Bundle.load(resolve_model(options.model)), Settings())
-    reachable = np.mean([case.right.any() for case in cases])
+    bundle = Bundle.load(resolve_model(options.model))
+    cases = load_cases(options.bench, bundle, Settings())
+    if options.made:
+        cases += [replace(case, made=True) for case in load_cases(options.made, bundle, Settings())]
     held = cross_validate(cases)
     values = fit(cases)
     fitted = _repos_ndcg(cases, Ranking.of(values))
     for repo in held:
-        print(f"{repo:14} held out {held[repo]:.3f}   fitted {fitted[repo]:.3f}")
-    print(f"queries {len(cases)}, with an answer among the candidates {reachable:.3f}")
-    print(f"NDCG@10 held out {np.mean(list(held.values())):.4f}   fitted {np.mean(list(fitted.values())):.4f}")
+        print(f"{repo:40} held out {held[repo]:.3f}   fitted {fitted[repo]:.3f}")
+    for made, what in ((False, "judged"), (True, "made")):
+        if some := {case.repo for case in cases if case.made == made}:
+            _report(what, [case for case in cases if case.repo in some], held, fitted, some)
     print(json.dumps(values, indent=1))
     if options.write:
         WEIGHTS_FILE.write_text(json.dumps(values, indent=1) + "\n")
+
+
+def _report(
+    what: str, cases: Sequence[Case], held: dict[str, float], fitted: dict[str, float], repos: Collection[str]
+) -> None:
+    reachable = np.mean([case.right.any() for case in cases])
+    means = (float(np.mean([values[repo] for repo in repos])) for values in (held, fitted))
+    print(f"{what}: {len(repos)} repositories, {len(cases)} queries, an answer among the candidates of {reachable:.3f}")
+    print("{}: NDCG@10 held out {:.4f}   fitted {:.4f}".format(what, *means))
 
 
 if __name__ == "__main__":
