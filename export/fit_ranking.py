@@ -185,7 +185,7 @@ class _Stacked:
 
 
 def _shares(cases: Sequence[Case]) -> list[float]:
-    """Each repository weighs the same, as in the benchmark's score, and all of MADE weigh MADE_SHARE of those of BENCH."""
+    """Each repository weighs the same, as in the benchmark's score; all of MADE weigh MADE_SHARE of all of BENCH."""
     counts = Counter(case.repo for case in cases)
     repositories = Counter(made for _, made in {(case.repo, case.made) for case in cases})
     whole = {False: 1.0, True: MADE_SHARE if repositories[False] else 1.0}
@@ -248,11 +248,11 @@ def main() -> None:
     values = fit(cases)
     fitted = _repos_ndcg(cases, Ranking.of(values))
     for repo in held:
-        print(f"{repo:40} held out {held[repo]:.3f}   fitted {fitted[repo]:.3f}")
+        _say(f"{repo:40} held out {held[repo]:.3f}   fitted {fitted[repo]:.3f}")
     for made, what in ((False, "judged"), (True, "made")):
         if some := {case.repo for case in cases if case.made == made}:
             _report(what, [case for case in cases if case.repo in some], held, fitted, some)
-    print(json.dumps(values, indent=1))
+    _say(json.dumps(values, indent=1))
     if options.write:
         WEIGHTS_FILE.write_text(json.dumps(values, indent=1) + "\n")
 
@@ -262,8 +262,12 @@ def _report(
 ) -> None:
     reachable = np.mean([case.right.any() for case in cases])
     means = (float(np.mean([values[repo] for repo in repos])) for values in (held, fitted))
-    print(f"{what}: {len(repos)} repositories, {len(cases)} queries, an answer among the candidates of {reachable:.3f}")
-    print("{}: NDCG@10 held out {:.4f}   fitted {:.4f}".format(what, *means))
+    _say(f"{what}: {len(repos)} repositories, {len(cases)} queries, an answer among the candidates of {reachable:.3f}")
+    _say("{}: NDCG@10 held out {:.4f}   fitted {:.4f}".format(what, *means))
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
