@@ -17,6 +17,13 @@ class Missing(Exception):
     """The engine's library is not installed; the message says how to."""
 
 
+class Unanswered(Exception):
+    """A call was given up."""
+
+    def __init__(self) -> None:
+        super().__init__(f"no answer within {CALL_SECONDS:g} s")
+
+
 class Engine(Protocol):
     """One connection to a cache. Used by one thread, but for `abort`; any exception means that a call failed."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from .engine import CALL_SECONDS, Engine
+from .engine import CALL_SECONDS, Engine, Unanswered
 
 Result = TypeVar("Result")
 
@@ -24,7 +24,7 @@ class Line:
         self._thread: threading.Thread | None = None
 
     def submit(self, call: Callable[[Engine], Result]) -> Future[Result]:
-        """Have a call made. The future may be cancelled until it begins."""
+        """Have a call made. The future may be cancelled until it begins; it raises as the engine does, or Unanswered."""
         future: Future[Result] = Future()
         self._calls.put(lambda: self._run(call, future))
         with self._lock:
@@ -46,12 +46,18 @@ class Line:
     def _run(self, call: Callable[[Engine], Result], future: Future[Result]) -> None:
         if not future.set_running_or_notify_cancel():
             return
-        stop = threading.Timer(CALL_SECONDS, self._engine.abort)
+        overdue = threading.Event()
+
+        def give_up() -> None:
+            overdue.set()
+            self._engine.abort()
+
+        stop = threading.Timer(CALL_SECONDS, give_up)
         stop.daemon = True
         stop.start()
         try:
             future.set_result(call(self._engine))
         except BaseException as error:  # whatever a library raises, this thread goes on
-            future.set_exception(error)
+            future.set_exception(Unanswered() if overdue.is_set() else error)
         finally:
             stop.cancel()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from concurrent.futures import TimeoutError as Unanswered
+from concurrent.futures import TimeoutError as Expired
 from weakref import finalize
 
 from .address import Address
 from .breaker import Breaker
-from .engine import CALL_SECONDS, Engine, engine_of
+from .engine import CALL_SECONDS, Engine, Unanswered, engine_of
 from .line import Line
 
 WAITING_PUTS = 16
@@ -52,9 +52,9 @@ class Link:
             call = self._reading.submit(lambda engine: engine.get(model, names))
             try:
                 found = call.result(CALL_SECONDS)
-            except Unanswered:
+            except Expired:
                 call.cancel()
-                self.reads.failed(f"no answer within {CALL_SECONDS:g} s")
+                self.reads.failed(str(Unanswered()))
             except Exception as error:
                 self.reads.failed(self._told(error))
             else:

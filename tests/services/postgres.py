@@ -41,6 +41,7 @@ class Postgres:
         self._folder, self._programs = folder, programs
         self._process: subprocess.Popen[bytes] | None = None
         self._names = count()
+        self._emptied: str | None = None
         self._make()
         self.start()
 
@@ -61,6 +62,19 @@ class Postgres:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return self.url_of(name)
+
+    def emptied(self) -> str:
+        """The URL of a database without anything in it; each time the same one, which is quicker than a new one."""
+        import psycopg
+
+        if self._emptied is None:
+            self._emptied = self.database()
+        with psycopg.connect(self._emptied, autocommit=True) as connection:
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            connection.execute(f"{others} WHERE datname = current_database() AND pid <> pg_backend_pid()".encode())
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        return self._emptied
 
     def start(self) -> None:
         """Start it (again), and wait until it answers."""

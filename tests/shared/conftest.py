@@ -15,7 +15,7 @@ from server.embed.bundle import Bundle
 from server.embed.embedder import Embedder
 from server.index.index import Index
 from server.settings import Settings
-from server.shared import cache
+from server.shared import breaker, cache, line, link
 from server.shared.link import Link
 from tests.embed.tiny import write_bundle
 from tests.services import redis
@@ -87,6 +87,14 @@ def links(monkeypatch: pytest.MonkeyPatch) -> Links:
     return links
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of other things than time: a machine that is busy with other things is no slow cache."""
+    for module in (line, link):
+        monkeypatch.setattr(module, "CALL_SECONDS", 30.0)
+    monkeypatch.setattr(breaker, "PATIENCE", 30.0)
+
+
 @pytest.fixture(scope="session")
 def redis_cluster() -> Iterator[Sequence[Redis]]:
     with redis.cluster() as nodes:
@@ -104,7 +112,7 @@ def url(request: pytest.FixtureRequest) -> str:
     """Of an empty cache, of each kind."""
     if request.param == "postgresql":
         postgres: Postgres = request.getfixturevalue("postgres")
-        return postgres.database()
+        return postgres.emptied()
     if request.param == "redis":
         server: Redis = request.getfixturevalue("empty_redis")
         return server.url

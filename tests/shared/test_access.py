@@ -17,6 +17,8 @@ from tests.services.redis import Redis
 
 from .conftest import FILES, UNITS_EACH, Links, Team
 
+pytestmark = pytest.mark.usefixtures("patient")
+
 UNITS = FILES * UNITS_EACH
 KEY = "0123456789abcdef0123456789abcdef"
 SECRET = "p@ss word/with:marks"
@@ -68,21 +70,21 @@ def test_a_wrong_password_is_told_and_not_shown(team: Team, closed: Redis) -> No
 def test_postgresql_takes_credentials_from_the_environment(
     team: Team, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare = postgres.database().replace(f"{USER}:{PASSWORD}@", "")
+    bare = postgres.emptied().replace(f"{USER}:{PASSWORD}@", "")
     monkeypatch.setenv("MEANING_SHARED_CACHE_USER", USER)
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     assert shares(team, bare)
 
 
 def test_postgresql_with_a_wrong_password(team: Team, postgres: Postgres) -> None:
-    index = team.member(postgres.database().replace(PASSWORD, "wrong-secret"))
+    index = team.member(postgres.emptied().replace(PASSWORD, "wrong-secret"))
     assert index.update().embedded == UNITS
     assert "authentication" in index.problems[0]
     assert "wrong-secret" not in index.problems[0]
 
 
 def test_postgresql_where_encryption_is_asked_for_and_not_given(team: Team, postgres: Postgres) -> None:
-    index = team.member(postgres.database() + "?sslmode=require")
+    index = team.member(postgres.emptied() + "?sslmode=require")
     assert index.update().embedded == UNITS
     assert "SSL" in index.problems[0]
 
@@ -107,10 +109,11 @@ def test_redis_that_may_only_be_read(team: Team, empty_redis: Redis) -> None:
 
 def test_postgresql_that_may_only_be_read(team: Team, postgres: Postgres) -> None:
     psycopg = pytest.importorskip("psycopg")
-    url = postgres.database()
+    url = postgres.emptied()
     team.member(url).update()
     with psycopg.connect(url) as connection:
         connection.execute("CREATE ROLE reader LOGIN PASSWORD 'let me in'")
+        connection.execute("GRANT USAGE ON SCHEMA public TO reader")
         connection.execute("GRANT SELECT ON meaning_embeddings TO reader")
         connection.execute("UPDATE meaning_embeddings SET used = CURRENT_DATE - 30")
     reader = team.member(url.replace(f"{USER}:{PASSWORD}", "reader:let%20me%20in"))
@@ -138,7 +141,7 @@ def test_redis_that_is_full(team: Team) -> None:
 
 def test_postgresql_knows_when_a_vector_was_used_last(team: Team, postgres: Postgres) -> None:
     psycopg = pytest.importorskip("psycopg")
-    url = postgres.database()
+    url = postgres.emptied()
     team.member(url).update()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE meaning_embeddings SET used = CURRENT_DATE - 100")

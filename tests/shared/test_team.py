@@ -25,6 +25,8 @@ from tests.services.redis import Redis
 
 from .conftest import FILES, UNITS_EACH, Team, embedded
 
+pytestmark = pytest.mark.usefixtures("patient")
+
 UNITS = FILES * UNITS_EACH
 
 

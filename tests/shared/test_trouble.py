@@ -6,15 +6,17 @@ import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from server.embed.bundle import Bundle
 from server.index.index import Index
-from server.shared import breaker, link
+from server.shared import breaker, cache, link
 from server.shared.engine import CALL_SECONDS
 from server.shared.in_redis import PREFIX
+from server.shared.link import Link
 from server.shared.seal import Seal, Vectors
 from tests.embed.tiny import write_bundle
 from tests.index.content import content
@@ -79,7 +81,7 @@ def test_postgresql_killed_in_the_middle(
     team: Team, at: int, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(breaker, "FIRST_BREAK", 0.1)
-    url = postgres.database()
+    url = postgres.emptied()
     try:
         index = team.member(url)
         killing(index, postgres.kill, at)
@@ -90,6 +92,25 @@ def test_postgresql_killed_in_the_middle(
         postgres.start()
     time.sleep(0.2)
     assert _eventually_shared(team, index, url)
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_came_before_a_kill_is_used(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    with redis.running() as server:
+        _filled(team, server.url)
+        second = team.member(server.url)
+        monkeypatch.setattr(cache, "ASKED_AT_ONCE", 100)
+        calls, asked = count(1), Link.get
+
+        def get(*arguments: Any) -> dict[bytes, bytes]:
+            if next(calls) == 3:
+                server.kill()
+            return asked(*arguments)
+
+        monkeypatch.setattr(Link, "get", get)
+        report = second.update()
+    assert (report.fetched, report.embedded) == (200, UNITS - 200)
+    assert as_alone(team, second)
 
 
 def _eventually_shared(team: Team, index: Index, url: str) -> bool:
@@ -158,7 +179,7 @@ def _server(engine: str, request: pytest.FixtureRequest) -> tuple[str, int]:
         server: Redis = request.getfixturevalue("empty_redis")
         return server.url, server.port
     postgres: Postgres = request.getfixturevalue("postgres")
-    return postgres.database(), postgres.port
+    return postgres.emptied(), postgres.port
 
 
 def test_who_is_slower_than_the_model_is_left_alone(team: Team, empty_redis: Redis) -> None:
@@ -254,7 +275,7 @@ def test_keys_that_hold_other_things(team: Team, empty_redis: Redis) -> None:
 
 def test_rows_that_hold_other_things(team: Team, postgres: Postgres) -> None:
     psycopg = pytest.importorskip("psycopg")
-    url = postgres.database()
+    url = postgres.emptied()
     _filled(team, url)
     with psycopg.connect(url) as connection:
         connection.execute("UPDATE meaning_embeddings SET vectors = key")
@@ -266,7 +287,7 @@ def test_rows_that_hold_other_things(team: Team, postgres: Postgres) -> None:
 
 def test_a_table_of_another_shape(team: Team, postgres: Postgres) -> None:
     psycopg = pytest.importorskip("psycopg")
-    url = postgres.database()
+    url = postgres.emptied()
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE meaning_embeddings (a int)")
     index = team.member(url)
