@@ -24,7 +24,7 @@ class Line:
         self._thread: threading.Thread | None = None
 
     def submit(self, call: Callable[[Engine], Result]) -> Future[Result]:
-        """Have a call made. The future may be cancelled until it begins; it raises as the engine does, or Unanswered."""
+        """Have a call made. Its future may be cancelled until it begins, and raises as the engine or Unanswered."""
         future: Future[Result] = Future()
         self._calls.put(lambda: self._run(call, future))
         with self._lock:
