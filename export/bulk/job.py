@@ -21,6 +21,9 @@ milliseconds."""
 CUT = 64
 """One file in so many begins a new chunk, by its path: a file that comes or goes leaves most chunks as they were."""
 
+CLONES_DEPTH = 3
+"""How far down in a folder of clones they are looked for: `host/owner/name`."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -63,25 +66,27 @@ def repositories(paths: Sequence[Path], lists: Sequence[Path], clones: Sequence[
 
     A clone is named by its path in the folder of clones, any other by its path as it was given. Raises ExportError.
     """
-    found = [Repository(str(path), path) for path in paths]
+    found = [Repository(str(path), path.absolute()) for path in paths]
     try:
         for file in lists:
             lines = (line.strip() for line in file.read_text("utf-8").splitlines())
-            found += [Repository(line, file.parent / line) for line in lines if line and not line.startswith("#")]
+            found += [
+                Repository(line, file.absolute().parent / line) for line in lines if line and not line.startswith("#")
+            ]
         for folder in clones:
-            found += [Repository(root.relative_to(folder).as_posix(), root) for root in _clones(folder)]
+            found += [Repository(root.relative_to(folder).as_posix(), root.absolute()) for root in _clones(folder)]
     except (OSError, ValueError) as error:
         raise ExportError(f"the repositories cannot be listed: {one_line(error)}") from None
     return list({repository.name: repository for repository in found}.values())
 
 
-def _clones(folder: Path) -> Iterator[Path]:
-    """The topmost folders with a `.git`, at most three levels down (`host/owner/name`)."""
+def _clones(folder: Path, depth: int = CLONES_DEPTH) -> Iterator[Path]:
+    """The topmost folders with a `.git`."""
     for child in sorted(child for child in folder.iterdir() if child.is_dir() and not child.is_symlink()):
         if (child / ".git").exists():
             yield child
-        elif len(child.relative_to(folder).parts) < 3:
-            yield from _clones(child)
+        elif depth > 1:
+            yield from _clones(child, depth - 1)
 
 
 def chunks_of(repository: Repository, job: Job) -> list[Chunk]:

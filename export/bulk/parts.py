@@ -61,7 +61,7 @@ class Parts:
         """All of a chunk's file, or nothing of it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(list(rows), SCHEMA)
-        with _replacing(self._file(chunk.digest)) as path:
+        with replacing(self._file(chunk.digest)) as path:
             pq.write_table(
                 table,
                 path,
@@ -95,7 +95,7 @@ class Parts:
             if file.stem not in units:
                 file.unlink()
         self._mark.parent.mkdir(parents=True, exist_ok=True)
-        with _replacing(self._mark) as path:
+        with replacing(self._mark) as path:
             path.write_text(json.dumps({"repository": self._name, "units": units}), encoding="utf-8")
 
     def _parts_in(self, folder: Path) -> list[Path]:
@@ -105,7 +105,7 @@ class Parts:
         return self._folder / f"{digest}{_PART}"
 
 
-class _replacing:  # noqa: N801  (a context manager that reads like a function)
+class replacing:  # noqa: N801  (a context manager that reads like a function)
     """A new file's path, which takes its place when it is written; a kill leaves the old one, or none."""
 
     def __init__(self, path: Path) -> None:

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from ..errors import ExportError, one_line
 from ..journal import TELL_SECONDS, clock, say
 from .job import Job, Repository
-from .parts import Parts
+from .parts import Parts, replacing
 from .worker import Parser, Row, Vectoriser, Worker, listed
 
 CLONE = str(Path(__file__).parents[2])
@@ -81,7 +81,9 @@ def _claim(job: Job) -> None:
         before = json.loads(file.read_text("utf-8"))["model"]
         if before != job.fingerprint:
             raise ExportError(f"{job.out}: holds vectors of {before}, not of {job.fingerprint}; choose another --out")
-    file.write_text(json.dumps({"model": job.fingerprint}), encoding="utf-8")
+    else:
+        with replacing(file) as path:
+            path.write_text(json.dumps({"model": job.fingerprint}), encoding="utf-8")
 
 
 def _follow(job: Job, repositories: Sequence[Repository], rows: Iterator[Row]) -> Outcome:
@@ -123,12 +125,12 @@ def _rows(job: Job, repositories: Sequence[Repository], workers: int | None, add
     from ray.exceptions import RayError
 
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address == "local":
-        cores = (workers or os.cpu_count() or 1) + 1  # one to list repositories
-        own = {"num_cpus": cores, "object_store_memory": OBJECT_STORE_BYTES, "include_dashboard": False}
-        ray.init("local", **quiet, **own)
-    else:
-        ray.init(address, **quiet)
+    cores = (workers or os.cpu_count() or 1) + 1  # one to list repositories
+    own = {"num_cpus": cores, "object_store_memory": OBJECT_STORE_BYTES, "include_dashboard": False}
+    try:
+        ray.init(address, **quiet, **(own if address == "local" else {}))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ExportError(f"Ray at {address} cannot be used: {one_line(error)}") from None
     try:
         yield from _dataset(job, repositories, workers, ray.cluster_resources()).iter_rows()
     except RayError as error:

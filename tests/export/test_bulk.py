@@ -186,7 +186,7 @@ def test_a_chunk_that_fails_is_told_and_left_for_another_run(
 
 def test_repositories_are_named_in_three_ways(tmp_path: Path) -> None:
     clones = tmp_path / "clones"
-    for name in ("b", "owner/a", "host/owner/c", "b/inner"):
+    for name in ("b", "owner/a", "host/owner/c", "b/inner", "much/too/far/down"):
         (clones / name / ".git").mkdir(parents=True)
     (clones / "no clone").mkdir()
     (lines := tmp_path / "list").write_text(f"# those of others\n{tmp_path}/x\n\nclones/b\n")
