@@ -9,10 +9,11 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
+MODELS ?= $(VENV)/models
 QUESTION ?= how are .gitignore patterns matched
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format vsix bench fuzz clean
+.PHONY: help demo test test-fast check format vsix bench models fuzz clean
 
 help:
 	@echo "make demo       ask a question about this repository's own code"
@@ -23,6 +24,8 @@ help:
 	@echo "make vsix       the VS Code extension, as one file"
 	@echo "make bench      speed, at rest and while code changes (a quarter of an hour);"
 	@echo "                with BENCH=FOLDER quality too (see tests/bench)"
+	@echo "make models     the model files that ship, anew from the manifest (hours; MODELS=FOLDER for"
+	@echo "                what is between, BENCH=FOLDER to fit ranking, too); goes on where it stopped"
 	@echo "make fuzz       thousands of random changes: the index equals one built from nothing"
 	@echo "make clean      remove .venv and what tools left behind"
 
@@ -51,6 +54,9 @@ bench: $(VENV)/tests
 	$(BIN)/python -m tests.bench.speed
 	$(BIN)/python -m tests.bench.live
 	$(if $(BENCH),$(BIN)/python -m tests.bench.quality $(BENCH))
+
+models: $(VENV)/tests
+	$(BIN)/python -m export.models --out $(MODELS) $(if $(BENCH),--bench $(BENCH))
 
 fuzz: $(VENV)/tests
 	$(BIN)/python -m tests.bench.fuzz

@@ -1,6 +1,6 @@
-"""Fit the weights of ranking on judged repositories and write server/search/ranking.json.
+"""Fit the weights of ranking on judged repositories.
 
-    python -m export.fit_ranking BENCH [--made MADE] [--write]
+    python -m export.fit_ranking BENCH [--made MADE] [--out server/search/ranking.json]
 
 BENCH is a folder that shared/bench/export_repos.py laid out, MADE one of `python -m export.made_bench`, whose questions
 keep the weights from being those of a few people's repositories alone. Each query's candidates and their signals come
@@ -31,7 +31,7 @@ from server.index.workers import Workers
 from server.search.candidates import Candidate, gather, terms_of
 from server.search.features import FEATURES, feature_matrix
 from server.search.query import parse_query
-from server.search.rank import WEIGHTS_FILE, Ranking, is_symbol, order
+from server.search.rank import Ranking, is_symbol, order
 from server.settings import Settings
 
 Array = npt.NDArray[Any]
@@ -238,7 +238,7 @@ def main() -> None:
     parser.add_argument("bench", type=Path)
     parser.add_argument("--made", type=Path, help="judged repositories made from the corpus, fitted beside them")
     parser.add_argument("--model", default=Settings().model)
-    parser.add_argument("--write", action="store_true", help=f"replace {WEIGHTS_FILE.name}")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write the weights")
     options = parser.parse_args()
     bundle = Bundle.load(resolve_model(options.model))
     cases = load_cases(options.bench, bundle, Settings())
@@ -253,8 +253,8 @@ def main() -> None:
         if some := {case.repo for case in cases if case.made == made}:
             _report(what, [case for case in cases if case.repo in some], held, fitted, some)
     _say(json.dumps(values, indent=1))
-    if options.write:
-        WEIGHTS_FILE.write_text(json.dumps(values, indent=1) + "\n")
+    if options.out:
+        options.out.write_text(json.dumps(values, indent=1) + "\n")
 
 
 def _report(

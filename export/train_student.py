@@ -172,8 +172,8 @@ def endless_batches(packages: npt.NDArray[np.int64], recipe: Recipe) -> Iterator
     """Batches of pairs' numbers: `neighbours` of a package (its number is given for each pair) side by side, every
     pair once an epoch but for what fills no batch."""
     pairs = len(packages)
-    size = min(recipe.batch, pairs)
-    together = min(recipe.neighbours, size)
+    together = min(recipe.neighbours, recipe.batch, pairs)
+    size = min(recipe.batch, pairs) // together * together
     random = np.random.default_rng(recipe.seed)
     while True:
         by_package = np.lexsort((random.random(pairs), packages))[: pairs // together * together]

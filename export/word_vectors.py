@@ -24,9 +24,10 @@ def word_vectors(folder: Path, words: Sequence[str], dim: int) -> torch.Tensor:
 
 
 def reduced(vectors: Vectors, dim: int) -> Vectors:
-    """The principal `dim` numbers of each row, at length 1."""
+    """The principal `dim` numbers of each row, at length 1; zeros where there are not so many."""
     centred = vectors - vectors.mean(axis=0)
     directions = np.linalg.svd(centred[:_PRINCIPAL], full_matrices=False)[2][:dim]
-    projected = centred @ directions.T
-    found: Vectors = (projected / np.linalg.norm(projected, axis=1, keepdims=True).clip(_TINY)).astype(np.float32)
-    return found
+    projected = np.zeros((len(vectors), dim), dtype=np.float32)
+    projected[:, : len(directions)] = centred @ directions.T
+    projected /= np.linalg.norm(projected, axis=1, keepdims=True).clip(_TINY)
+    return projected

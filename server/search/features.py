@@ -63,6 +63,8 @@ _EXAMPLE = re.compile(r"(^|/)(examples?|samples?|demos?|docs?|tutorials?|playgro
 _VENDORED = re.compile(
     r"(^|/)(vendor|vendored|third[_-]?party|3rdparty|external|extern|deps|_vendor|contrib)/", re.IGNORECASE
 )
+_NAMELESS = frozenset({"__init__", "default", "index", "init", "lib", "main", "mod", "package"})
+"""Files of these names are about what their folder is called: `routing/mod.rs`, `router/index.ts`."""
 _DECLARATION = re.compile(r"\.(d\.[cm]?ts|pyi|h|hh|hpp|hxx|mli|hs-boot)$")
 
 
@@ -71,7 +73,7 @@ class _PathSignals:
     """What a path says by itself."""
 
     stem: frozenset[str]
-    """Stems of the file's own name."""
+    """Stems of the file's own name, or of its folder's if that says no more."""
     folders: frozenset[str]
     """Stems of the folders it lies in."""
     flags: tuple[bool, bool, bool, bool]
@@ -81,8 +83,9 @@ class _PathSignals:
 @lru_cache(maxsize=1 << 16)
 def _path_signals(path: str) -> _PathSignals:
     folders, _, name = path.rpartition("/")
+    own = name.split(".", 1)[0] or name
     return _PathSignals(
-        frozenset(stems(name.split(".", 1)[0] or name)),
+        frozenset(stems(folders.rpartition("/")[2] if own.lower() in _NAMELESS and folders else own)),
         frozenset(stems(folders)),
         (
             bool(_TEST.search(path)),

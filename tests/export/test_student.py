@@ -191,6 +191,10 @@ def test_every_pair_is_seen_once_an_epoch() -> None:
     assert sorted(epoch) == list(range(64))
 
 
+def test_few_pairs_make_a_batch_though_they_fill_no_other_group_of_neighbours() -> None:
+    assert len(next(endless_batches(np.zeros(100, dtype=np.int64), Recipe(batch=1_024, neighbours=64)))) == 64
+
+
 def test_neighbours_in_a_batch_are_of_one_package() -> None:
     packages = np.arange(64) % 8
     batch = next(endless_batches(packages, Recipe(batch=16, neighbours=4)))
@@ -238,6 +242,7 @@ def test_reduced_vectors_keep_who_is_near_whom() -> None:
     groups = random.normal(size=(4, 24))[np.arange(40) % 4]
     found = reduced((groups + 0.1 * random.normal(size=(40, 24))).astype(np.float32), 8)
     assert found.shape == (40, 8)
+    assert reduced(found[:5], 20).shape == (5, 20)
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     nearest = (found @ found.T - 2 * np.eye(40)).argmax(axis=1)
     assert (nearest % 4 == np.arange(40) % 4).all()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.search.candidates import Candidate
-from server.search.features import FEATURES
+from server.search.candidates import Candidate, Terms
+from server.search.features import FEATURES, feature_matrix
 from server.search.rank import Ranking, is_symbol, order
 
 
@@ -50,6 +50,23 @@ def test_the_order_hides_nothing_and_scores_fall(rows: list[tuple[str, float]], 
         taken = seen.get(c.path, 0)
         assert score == pytest.approx(float(scores[c.unit]) - repeat * taken, abs=1e-4)
         seen[c.path] = taken + 1
+
+
+@pytest.mark.parametrize(
+    ("path", "precision"),
+    [
+        ("routing/mod.rs", 1),
+        ("src/routing/index.ts", 1),
+        ("routing/__init__.py", 1),
+        ("lua/routing/init.lua", 1),
+        ("routing/method.rs", 0),
+        ("mod.rs", 0),
+    ],
+)
+def test_a_file_without_a_name_of_its_own_goes_by_its_folders(path: str, precision: float) -> None:
+    terms = Terms({"rout": 1.0}, ("rout",), ("routing",), {"rout": 1.0})
+    signals = dict(zip(FEATURES, feature_matrix([candidate(path)], terms)[0], strict=True))
+    assert signals["stem_precision"] == precision
 
 
 def test_the_shipped_weights_name_known_signals_and_trust_the_model() -> None:
