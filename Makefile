@@ -9,7 +9,7 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
-MODELS ?= $(VENV)/models
+MODELS ?= .models
 QUESTION ?= how are .gitignore patterns matched
 
 .DEFAULT_GOAL := help
