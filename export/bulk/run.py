@@ -7,6 +7,7 @@ import logging
 import os
 import pickle
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,12 +162,24 @@ def _dataset(job: Job, repositories: Sequence[Repository], workers: int | None, 
         .flat_map(listed, fn_args=(job,), num_cpus=1)
         .repartition(target_num_rows_per_block=1)  # a block is what one actor does, so that none waits for another
     )
+    cores = max(1, int(has["CPU"]) - 1)
     if cards := _cards(job, has):
-        parsed = chunks.map(Parser, num_cpus=1, concurrency=(1, max(1, int(has["CPU"]) - 1)))
-        own = {"num_gpus": 1, "concurrency": workers or cards}
-        return parsed.map(Vectoriser, fn_constructor_args=(job,), max_task_retries=RETRIES, **own)
-    own = {"num_cpus": 1, "concurrency": workers or max(1, int(has["CPU"]) - 1)}
-    return chunks.map(Worker, fn_constructor_args=(job,), max_task_retries=RETRIES, **own)
+        parsed = chunks.map(Parser, num_cpus=1, compute=_pool(1, cores))
+        return _mapped(parsed, Vectoriser, job, num_gpus=1, compute=_pool(workers or cards, workers or cards))
+    return _mapped(chunks, Worker, job, num_cpus=1, compute=_pool(workers or cores, workers or cores))
+
+
+def _pool(least: int, most: int) -> Any:
+    from ray.data import ActorPoolStrategy
+
+    # A chunk in hand and one to follow: more would wait for one actor while another has nothing to do.
+    return ActorPoolStrategy(min_size=least, max_size=most, max_tasks_in_flight_per_actor=2)
+
+
+def _mapped(rows: Any, step: type[Worker | Vectoriser], job: Job, **resources: Any) -> Any:
+    with warnings.catch_warnings():  # from 2.64 on, `max_task_retries` has to be given in another way
+        warnings.simplefilter("ignore")
+        return rows.map(step, fn_constructor_args=(job,), max_task_retries=RETRIES, **resources)
 
 
 def _cards(job: Job, has: Mapping[str, float]) -> int:
