@@ -21,6 +21,7 @@ from ..index.store import Store, StoredUnit
 from ..index.sums import sound
 from ..index.vectors import VectorIndex, combine, unpack
 from ..index.words import query_stems
+from .spelling import meant
 
 Vectors = npt.NDArray[np.float32]
 
@@ -103,10 +104,13 @@ class Terms:
 
 
 def terms_of(index: Searchable, text: str) -> Terms:
-    """The query's stems with their weights in this index."""
-    stems = query_stems(text)
+    """The query's stems with their weights in this index; a word that it lacks is taken for one that was meant."""
     units = index.store.totals().units
-    counts = dict(index.store.rows_in("SELECT term, doc FROM vocabulary WHERE term IN (?)", stems))
+    typed = query_stems(text)
+    counts = dict(index.store.rows_in("SELECT term, doc FROM vocabulary WHERE term IN (?)", typed))
+    guesses = {stem: guess for stem in typed if stem not in counts and (guess := meant(index.store, stem))}
+    counts.update(guesses.values())
+    stems = list(dict.fromkeys(guesses[stem][0] if stem in guesses else stem for stem in typed))
     frequency = {stem: math.log(1 + (units + 1) / (counts.get(stem, 0) + 0.5)) for stem in stems}
     total = sum(frequency.values()) or 1.0
     rare: list[str] = []
