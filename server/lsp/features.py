@@ -17,10 +17,11 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequ
 
 from ..embed.bundle import ModelError
 from ..index.database import DamagedStore
+from ..org.connect import OrgError
 from ..search.answer import Answer, Hit, Query
 from ..search.query import QueryError, parse_query
 from ..search.searcher import Cancelled, Searcher
-from . import protocol
+from . import organisation, protocol
 from .convert import Converter, real_path_of
 from .folder import EXPECTED, Folder
 from .folders import Job
@@ -46,7 +47,13 @@ async def search(session: Session, params: Any) -> SearchResult:
     await session.ready()
     with _as_response():
         limit = wanted.limit or session.settings.limit
-        query = parse_query(wanted.query, limit, wanted.languages, wanted.paths, wanted.kinds)
+        repositories = wanted.repositories if wanted.scope == protocol.ORG else None
+        query = parse_query(
+            wanted.query, limit, wanted.languages, wanted.paths, wanted.kinds, repositories=repositories
+        )
+    if wanted.scope == protocol.ORG:
+        found = await _find_in_organisation(session, query, wanted.work_done_token)
+        return _search_result(session, found, wanted.partial_result_token)
     folders = _folders(session, wanted.workspace_folder)
     found = await _find(session, folders, _asking(query), limit, Converter.item, wanted.work_done_token)
     return _search_result(session, found, wanted.partial_result_token)
@@ -283,6 +290,27 @@ async def _find(
         progress.end("done")
 
 
+async def _find_in_organisation(session: Session, query: Query, token: protocol.Token | None) -> _Found[SearchItem]:
+    """Ask the organisation's index. Nothing but this request hangs on it."""
+    progress = session.work_progress("Searching", token)
+    encoding, folders = session.workspace.position_encoding, list(session.folders)
+
+    def work(stopped: Callable[[], bool]) -> _Found[SearchItem]:
+        model = session.folders.models.answering
+        with _as_response():
+            found = session.organisation.search(
+                query, session.settings, model, folders, lambda: stopped() or progress.cancelled
+            )
+        items: list[SearchItem] = [organisation.item(each, folders, encoding) for each in found.found]
+        answer = found.answer
+        return _Found(items, answer.pending, answer.indexed, answer.model, answer.took_ms)
+
+    try:
+        return await session.off_loop(work, session.organisation.threads)
+    finally:
+        progress.end("done")
+
+
 def _answers(
     session: Session, folders: Sequence[Folder], ask: Ask, cancelled: Callable[[], bool]
 ) -> list[tuple[Folder, Answer]]:
@@ -318,7 +346,7 @@ def _as_response() -> Iterator[None]:
         raise JsonRpcInvalidParams(str(error)) from None
     except Cancelled:
         raise JsonRpcRequestCancelled("the request was cancelled") from None
-    except EXPECTED as error:
+    except (*EXPECTED, OrgError) as error:
         raise JsonRpcException(str(error), REQUEST_FAILED) from None
 
 

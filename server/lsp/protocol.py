@@ -22,6 +22,9 @@ INDEX_CHANGED = "meaning/indexChanged"
 SEARCH_COMMAND = "meaning.search"
 REINDEX_COMMAND = "meaning.reindex"
 
+WORKSPACE, ORG = SCOPES = ("workspace", "org")
+"""What is searched: the workspace folders, or all that was published to the organisation's index."""
+
 Token = int | str
 """A progress token."""
 LARGEST_COUNT = 2**31 - 1
@@ -38,7 +41,11 @@ class SearchParams:
     languages: frozenset[str]
     paths: tuple[str, ...]
     kinds: frozenset[str]
+    repositories: tuple[str, ...]
+    """With the scope `org` alone."""
     workspace_folder: str | None
+    scope: str
+    """One of SCOPES."""
     work_done_token: Token | None
     partial_result_token: Token | None
 
@@ -52,7 +59,9 @@ class SearchParams:
             frozenset(fields.optional("languages", _texts) or ()),
             fields.optional("paths", _texts) or (),
             frozenset(fields.optional("kinds", _texts) or ()),
+            fields.optional("repositories", _texts) or (),
             fields.optional("workspaceFolder", _text),
+            fields.optional("scope", _scope) or WORKSPACE,
             fields.optional("workDoneToken", _token),
             fields.optional("partialResultToken", _token),
         )
@@ -113,6 +122,13 @@ class SearchItem(TypedDict):
     language: str
     score: float
     preview: str
+
+
+class OrgItem(SearchItem):
+    """One hit of the scope `org`. A file that no workspace folder has is at a URI `meaning-org:`, which nobody can
+    open; `preview` is what there is of it."""
+
+    repository: str
 
 
 class SearchResult(TypedDict):
@@ -237,6 +253,12 @@ def _limit(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
         raise ValueError(f"a whole number from 1 to {MAX_LIMIT}")
     return value
+
+
+def _scope(value: Any) -> str:
+    if value not in SCOPES:
+        raise ValueError(" or ".join(map(repr, SCOPES)))
+    return str(value)
 
 
 def _object(value: Any) -> dict[str, Any]:

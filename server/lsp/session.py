@@ -26,6 +26,7 @@ from .convert import real_path_of
 from .documents import Documents
 from .folder import EXPECTED, Folder
 from .folders import Folders, Job
+from .organisation import Organisation
 from .progress import WorkProgress, on_loop
 from .protocol import INDEX_CHANGED, FolderStatus, Token
 from .wire import Wire
@@ -57,6 +58,7 @@ class Session(LanguageServer):
         self.overlay = Overlay()
         self.documents = Documents(self.overlay)
         self.folders = Folders(settings, self.overlay, self._folder_changed, self._background_job)
+        self.organisation = Organisation(lambda text: on_loop(loop, self.show_once, text, types.MessageType.Warning))
         self._base = settings
         self._initial: Mapping[str, Any] = {}
         self._fallback_root: str | None = None
@@ -111,6 +113,7 @@ class Session(LanguageServer):
         """Stop all work; waits up to `patience` seconds for it to stop."""
         self.folders.close(patience)
         self._searches.shutdown(wait=False, cancel_futures=True)
+        self.organisation.close()
 
     # -- settings
 
@@ -178,11 +181,14 @@ class Session(LanguageServer):
 
     # -- work in other threads
 
-    async def off_loop(self, work: Callable[[Callable[[], bool]], Result]) -> Result:
-        """Run `work` in a thread; it is given a way to ask whether the request was cancelled."""
+    async def off_loop(
+        self, work: Callable[[Callable[[], bool]], Result], threads: ThreadPoolExecutor | None = None
+    ) -> Result:
+        """Run `work` in a thread (of those that search, if no others are named); it is given a way to ask whether the
+        request was cancelled."""
         stop = threading.Event()
         try:
-            return await self.loop.run_in_executor(self._searches, work, stop.is_set)
+            return await self.loop.run_in_executor(threads or self._searches, work, stop.is_set)
         except asyncio.CancelledError:
             stop.set()
             raise

@@ -28,6 +28,9 @@ BATCH_UNITS = 1_000
 TURN_SECONDS = 60.0
 """How long is waited for another who publishes the same workspace."""
 
+PUBLISHED_AS = "published as"
+"""Under this key the workspace's own index remembers its name in the organisation's."""
+
 STATEMENT_SECONDS = 300
 """For one statement; adding to the graph of a large index takes a few milliseconds for each vector."""
 
@@ -86,6 +89,9 @@ def publish(
         with _turn(connection, f"{schema.name} {name}", lambda: wait(f"another publication of {name} is waited for")):
             sent, removed = _publish(_Target(connection, name), index, progress)
         files, units = _totals(connection, name)
+    if index.store.meta(PUBLISHED_AS) != name:
+        with index.store.transaction():
+            index.store.set_meta(PUBLISHED_AS, name)
     return Published(name, files, units, sent, removed, round(time.monotonic() - start, 3))
 
 

@@ -62,7 +62,7 @@ class OrgSearcher:
 
     def __init__(self, url: str, embedder: Embedder, told_once: Callable[[str], None] = lambda _: None) -> None:
         """`told_once` hears of what is wrong in the index, each thing once."""
-        self.url, self._embedder, self._tell = url, embedder, told_once
+        self.url, self.embedder, self._tell = url, embedder, told_once
         self._schema = Schema.of(embedder.bundle)
         self._ranking = Ranking.shipped()
         self._lock = threading.Lock()
@@ -85,7 +85,7 @@ class OrgSearcher:
         """The best hits for a query. `folders` are those that are at hand, by the names that they are published
         under: what is found in them is told as it is there. Raises OrgError, Cancelled, ModelError."""
         start = time.perf_counter()
-        vector = None if query.only == "lexical" else self._embedder.embed_queries([query.text])[0]
+        vector = None if query.only == "lexical" else self.embedder.embed_queries([query.text])[0]
         with self._lock:
             if cancelled():
                 raise Cancelled
