@@ -15,7 +15,7 @@ from ..index.vectors import Vectors
 from ..index.words import query_stems
 from ..parse import KINDS
 from ..search.answer import Query
-from ..search.candidates import DENSE, LEXICAL, NAMED, POSTINGS, Candidate, Terms
+from ..search.candidates import DENSE, FIELD_WEIGHTS, LEXICAL, NAMED, POSTINGS, Candidate, Terms
 from ..search.filters import path_matcher
 from .filters import Allowed, Workspaces
 from .names import is_name, is_path
@@ -196,7 +196,8 @@ def _is_sound(name: str, row: Sequence[Any]) -> bool:
         and all(len(text) <= MAX_TEXT for text in (path, *texts, head, preview))
         and 0 <= start <= end <= MAX_LINE
         and all(0 <= number <= MAX_LINE for number in place)
-        and len(words) == len(("name", "container", "doc", "path", "body"))
+        and len(words) == len(FIELD_WEIGHTS)
+        and None not in words
         and all(map(math.isfinite, numbers))
     )
 

@@ -80,8 +80,8 @@ class Schema:
 
     def exists(self, connection: psycopg.Connection) -> bool:
         """Whether somebody published with this model."""
-        found = connection.execute("SELECT to_regclass(%s)", (f"{self.name}.workspaces",)).fetchone()
-        return found is not None and found[0] is not None
+        # By the table: what PostgreSQL remembers of names may be older than a lock that was waited for.
+        return bool(connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (self.name,)).fetchall())
 
     def create(self, connection: psycopg.Connection, url: str) -> None:
         """Make the tables unless they are there. Raises OrgError."""
