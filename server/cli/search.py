@@ -52,7 +52,7 @@ def _in_organisation(queries: Iterator[str], options: argparse.Namespace) -> int
     with told_errors():
         from .organisation import org_searcher
 
-        with org_searcher(settings_of(options), options) as searcher:
+        with org_searcher(settings_of(options)) as searcher:
 
             def ask(query: Query) -> Answer:
                 return searcher.search(query).answer
@@ -65,10 +65,22 @@ def _in_organisation(queries: Iterator[str], options: argparse.Namespace) -> int
     return 0
 
 
+def _check_scope(options: argparse.Namespace) -> None:
+    """Raises UsageError for what one scope has not."""
+    if options.scope == "org":
+        folder_named = options.path if options.batch is None else options.query
+        if folder_named is not None:
+            raise UsageError(f"{folder_named}: --scope org searches no folder; choose among repositories by --repo")
+        for name in ("open", "no_index"):
+            if getattr(options, name):
+                raise UsageError(f"--{name.replace('_', '-')} is for what is here: not with --scope org")
+    elif options.repo:
+        raise UsageError("--repo chooses among many repositories: only with --scope org")
+
+
 def _asked(options: argparse.Namespace) -> tuple[Path, Iterator[str]]:
     """The folder and the queries; with --batch the only positional is the folder."""
-    if options.repo and options.scope != "org":
-        raise UsageError("--repo chooses among many repositories: only with --scope org")
+    _check_scope(options)
     if options.open and (options.json or options.batch is not None):
         raise UsageError("--open is for who looks at the hits: not with --json or --batch")
     if options.batch is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ..settings import redacted
+from ..settings import ORG_SCHEMES, redacted
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,21 +43,28 @@ def connect(url: str) -> psycopg.Connection:
     with told(url):
         import psycopg
 
+        credentials = _credentials(url)
         return psycopg.connect(
             url,
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,
             prepare_threshold=None,  # a pooler between may hand each statement to another server
             application_name="meaning-lsp",
-            **{**_LIVENESS, **_credentials(url)},
+            **{**_LIVENESS, **credentials},
         )
 
 
 def _credentials(url: str) -> dict[str, Any]:
-    """Those of the environment that the URL has not."""
+    """Those of the environment that the URL has not. Raises OrgError for what is no URL of PostgreSQL."""
+    import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-    given = conninfo_to_dict(url)
+    try:
+        if not url.startswith(ORG_SCHEMES):
+            raise psycopg.ProgrammingError
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # whose text may hold any part of the URL
+        raise OrgError(f"{_place(url)}: not a URL postgresql://user@host/database?option=value") from None
     wanted = {"user": os.environ.get(USER), "password": os.environ.get(PASSWORD)}
     return {name: value for name, value in wanted.items() if value and not given.get(name)}
 
