@@ -17,6 +17,7 @@ from mcp.server.stdio import stdio_server
 
 from .. import __version__
 from ..lsp.folder import EXPECTED
+from ..org.connect import OrgError
 from ..search.query import QueryError, parse_query
 from ..settings import Settings
 from .text import LONGEST_ERROR, as_text, plain
@@ -65,7 +66,7 @@ def server(workspace: Workspace) -> Server[Any]:
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             text, wrong = await _answer(workspace, context, params.name, params.arguments or {}), False
-        except (WrongArguments, QueryError, OutsideError, *EXPECTED) as error:
+        except (WrongArguments, QueryError, OutsideError, OrgError, *EXPECTED) as error:
             text, wrong = plain(str(error), LONGEST_ERROR), True
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=wrong)
 
@@ -83,12 +84,20 @@ async def _answer(workspace: Workspace, context: Context, name: str, arguments: 
         await context.session.report_progress(done, total, "indexing")
 
     if isinstance(asked, SearchCode):
-        query = parse_query(asked.query, asked.limit, asked.languages, asked.paths, asked.kinds)
-        await workspace.fresh(told)
-        finding = await asyncio.to_thread(workspace.search, query)
+        finding = await _search(workspace, asked, told)
     else:
         finding = await _similar(workspace, asked, told)
     return await asyncio.to_thread(as_text, finding, workspace.roots, asked.budget)
+
+
+async def _search(workspace: Workspace, asked: SearchCode, told: Any) -> Finding:
+    everywhere = asked.scope == "org"
+    repositories = asked.repositories if everywhere else None
+    query = parse_query(asked.query, asked.limit, asked.languages, asked.paths, asked.kinds, repositories=repositories)
+    if everywhere:
+        return await asyncio.to_thread(workspace.search_organisation, query)
+    await workspace.fresh(told)
+    return await asyncio.to_thread(workspace.search, query)
 
 
 async def _similar(workspace: Workspace, asked: SimilarCode, told: Any) -> Finding:

@@ -18,7 +18,7 @@ LEAST_LINES = 3
 def as_text(finding: Finding, roots: Sequence[Path], budget: int) -> str:
     """An answer: for each hit its place and its code, of which all together take no more than `budget` characters.
 
-    Paths are relative to the workspace folder if there is one, else absolute.
+    Paths are relative to the workspace folder if there is one, else absolute; `repository:path` for what is not here.
     """
     blocks = [f"{_where(found, roots)}\n{body}" for found, body in _bodies(finding.found, budget)]
     return "\n\n".join([*([] if blocks else [_nothing(finding)]), *blocks, *_notes(finding)])
@@ -27,6 +27,8 @@ def as_text(finding: Finding, roots: Sequence[Path], budget: int) -> str:
 def _where(found: Found, roots: Sequence[Path]) -> str:
     hit = found.hit
     path = hit.path if len(roots) == 1 else str(found.path)
+    if found.root is None:
+        path = f"{hit.repository}:{hit.path}"
     name = f"{hit.container}.{hit.name}" if hit.container else hit.name
     return f"{plain(path)}:{hit.start_line + 1}-{hit.end_line + 1}  {hit.kind} {plain(name)}"
 
@@ -64,7 +66,9 @@ def _fitting(lines: Sequence[str], room: int) -> list[str]:
 
 
 def _code(found: Found) -> list[str]:
-    """The lines of a hit as its file has them now; none if it is gone."""
+    """The lines of a hit as its file has them now; none if it is gone, or nowhere here."""
+    if found.root is None:
+        return []
     text = current_text(found.root, found.hit.path) or ""
     return text.split("\n")[found.hit.start_line : found.hit.end_line + 1]
 

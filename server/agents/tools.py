@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -61,6 +61,12 @@ class SearchCode(_Arguments):
     paths: Texts = Field([], description='Only these: globs or folders, relative to the workspace ("src/**", "*.go").')
     languages: Texts = Field([], description='Only these, by name ("python", "typescript") or file suffix ("rs").')
     kinds: Kinds = Field([], description="Only these.")
+    scope: Literal["workspace", "org"] = Field(
+        "workspace",
+        description='"org" for all repositories that the user\'s organisation published, where it has such an index:'
+        " what is in no folder here is answered by its signature.",
+    )
+    repositories: Texts = Field([], description='With the scope "org", only these: names or globs ("acme/*").')
     budget: Budget = DEFAULT_BUDGET
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..lsp.folder import EXPECTED, Folder
 from ..lsp.folders import Folders, Job
+from ..lsp.organisation import Organisation
 from ..search.answer import Answer, Hit, Query
 from ..search.searcher import Searcher
 from ..settings import Settings
@@ -34,15 +35,15 @@ class OutsideError(ValueError):
 
 @dataclass(frozen=True)
 class Found:
-    """A hit, and the workspace folder that it is in."""
+    """A hit, and the workspace folder that it is in; None for a file of the organisation's that no folder has."""
 
-    root: Path
+    root: Path | None
     hit: Hit
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Path | None:
         """Absolute."""
-        return self.root / self.hit.path
+        return self.root and self.root / self.hit.path
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,9 @@ class Workspace:
         """`roots` are absolute, links resolved. Their indexes are brought up to date from now on, whoever asks."""
         self._folders = Folders(settings, Overlay(), lambda _: None, lambda _: Job(lambda *_: None, lambda: False))
         self._folders.set(root.as_uri() for root in roots)
+        self._troubles: list[str] = []
+        """What was wrong in the organisation's index, and was not told yet."""
+        self._organisation = Organisation(self._troubles.append)
 
     @property
     def roots(self) -> list[Path]:
@@ -95,6 +99,15 @@ class Workspace:
     def search(self, query: Query) -> Finding:
         """The best hits of all folders. Raises ModelError, StoreError or OSError if none can answer."""
         return self._ask(list(self._folders), lambda searcher: searcher.search(query), query.limit)
+
+    def search_organisation(self, query: Query) -> Finding:
+        """The best hits of all that was published. Raises OrgError or ModelError."""
+        answering = self._folders.models.answering
+        found = self._organisation.search(query, self._folders.settings, answering, self._folders, lambda: False)
+        problems = tuple(self._troubles)
+        self._troubles.clear()
+        hits = tuple(Found(each.root, each.hit) for each in found.found)
+        return Finding(hits, found.answer.pending, found.answer.indexed, problems)
 
     def similar(self, file: Path, line: int, limit: int) -> Finding:
         """Code like the unit at a line (from 0) of a file that `located` gave. Raises as `search` does."""
