@@ -1,4 +1,4 @@
-"""Writes a trained student as a model bundle: tokenizer.json, model.onnx, bundle.json.
+"""Writes a trained student as a model bundle: tokenizer.json, bundle.json, and model.onnx or query.onnx and code.onnx.
 
 The graph keeps the table in int8 with a scale for each word. A text's pooling is a product of two matrices: the words'
 weights [1, tokens], into which the scales are folded, and their int8 rows [tokens, dim], made float after the gather.
@@ -18,7 +18,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer
 
-from server.embed.bundle import FORMAT, MANIFEST, ONE_ENCODER, TOKENIZER, sha256_of
+from server.embed.bundle import CODE_ENCODER, FORMAT, MANIFEST, ONE_ENCODER, QUERY_ENCODER, TOKENIZER, sha256_of
 
 from .student import PLACES, REPEATS, Student
 
@@ -28,19 +28,29 @@ IR_VERSION = 9
 OUTPUT = "vector"
 MAX_TOKENS = 512
 NAME = "meaning-nbow"
+_ENCODERS = (ONE_ENCODER, QUERY_ENCODER, CODE_ENCODER)
+_FAR = 1e9
+"""What is taken off where there is no word, so that no maximum is found there."""
 _FLOOR = 1e-6
 """Keeps sums that are divided by away from 0."""
 
 Array = npt.NDArray[Any]
 
 
-def write_bundle(folder: Path, student: Student, tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
+def write_bundle(
+    folder: Path, student: Student, tokenizer: Tokenizer, facts: Mapping[str, Any], code: Student | None = None
+) -> str:
     """Writes the bundle into `folder` and returns its id.
 
-    `facts` are further keys of bundle.json: `source`, `licence` and what the student was trained on.
+    `code`: the encoder of code, where `student` is that of queries alone. `facts`: further keys of bundle.json,
+    `source`, `licence` and what the student was trained on.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    onnx.save(graph(student), str(folder / ONE_ENCODER))
+    if code is None:
+        onnx.save(graph(student), str(folder / ONE_ENCODER))
+    else:
+        onnx.save(graph(student), str(folder / QUERY_ENCODER))
+        onnx.save(graph(code), str(folder / CODE_ENCODER))
     tokenizer.save(str(folder / TOKENIZER), pretty=False)
     known = {
         "dim": student.table.shape[1],
@@ -60,7 +70,7 @@ def write_manifest(folder: Path, name: str, known: Mapping[str, Any], facts: Map
 
     `known`: the keys of server.embed.bundle.Bundle but for `id` and `files`; `facts`: what else there is to say.
     """
-    weights = sorted(path.name for path in folder.iterdir() if path.name.startswith(ONE_ENCODER))
+    weights = sorted(path.name for path in folder.iterdir() if path.name.startswith(_ENCODERS))
     files = {file: sha256_of(folder / file) for file in (*weights, TOKENIZER)}
     identity = f"{name}-{hashlib.sha256(''.join(files.values()).encode()).hexdigest()[:8]}"
     manifest = {"format": FORMAT, "id": identity, **known, "files": files, **facts}
@@ -89,6 +99,7 @@ def graph(student: Student) -> onnx.ModelProto:
         "place_attention": place_attention.astype(np.float32),
         "mix_attention": np.float32(mix[0]),
         "mix_mean": np.float32(mix[1]),
+        **({"mix_maximum": np.float32(mix[2]), "far": np.float32(_FAR)} if len(mix) > 2 else {}),
         "repeats": np.float32(REPEATS - 1),
         "floor": np.float32(_FLOOR),
         "nothing": np.array([0], dtype=np.int64),
@@ -97,7 +108,7 @@ def graph(student: Student) -> onnx.ModelProto:
     }
     model = helper.make_model(
         helper.make_graph(
-            _nodes(),
+            _nodes(maximum=len(mix) > 2),
             NAME,
             inputs=[
                 helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
@@ -114,10 +125,12 @@ def graph(student: Student) -> onnx.ModelProto:
     return model
 
 
-def _nodes() -> list[onnx.NodeProto]:
-    def node(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
-        return helper.make_node(kind, inputs.split(), [output], **attributes)
+def _node(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
+    return helper.make_node(kind, inputs.split(), [output], **attributes)
 
+
+def _nodes(maximum: bool) -> list[onnx.NodeProto]:
+    node = _node
     return [
         node("Cast", "attention_mask", "mask", to=TensorProto.FLOAT),
         # How often each token stands in its text: a token that stands n times gets n ** REPEATS / n at each place.
@@ -153,8 +166,23 @@ def _nodes() -> list[onnx.NodeProto]:
         node("Gather", "table input_ids", "bytes"),
         node("Cast", "bytes", "words", to=TensorProto.FLOAT),
         node("MatMul", "weight_row words", "pooled_row"),
-        node("Squeeze", "pooled_row middle", "pooled"),
+        node("Squeeze", "pooled_row middle", "summed" if maximum else "pooled"),
+        *(_maximum() if maximum else ()),
         node("ReduceL2", "pooled last", "length", keepdims=1),
         node("Max", "length floor", "length_floored"),
         node("Div", "pooled length_floored", OUTPUT),
+    ]
+
+
+def _maximum() -> list[onnx.NodeProto]:
+    """Adds the maximum over the words' vectors, [batch, dim], to the sum of the others."""
+    return [
+        _node("Unsqueeze", "scale last", "scale_column"),
+        _node("Mul", "words scale_column", "floats"),
+        _node("Mul", "mask_column far", "near"),
+        _node("Sub", "near far", "distance"),
+        _node("Add", "floats distance", "present"),
+        _node("ReduceMax", "present middle", "most", keepdims=0),
+        _node("Mul", "most mix_maximum", "maximum_part"),
+        _node("Add", "summed maximum_part", "pooled"),
     ]

@@ -48,6 +48,10 @@ class Recipe:
         fall = (1 + math.cos(math.pi * min(1.0, step / self.steps))) / 2
         return rise * (FINAL_RATE + (1 - FINAL_RATE) * fall)
 
+    def rate(self, step: int) -> float:
+        """The learning rate at a step, where all weights have one."""
+        return self.learning_rate * self.share_of_rate(step)
+
     def mines_at(self, step: int) -> bool:
         """Whether hard negatives are mined before a step."""
         return bool(self.negatives) and (step % self.mine_every == 0 if self.mine_every else step == 0)

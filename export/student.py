@@ -1,15 +1,18 @@
-"""The student: hybrid neural bag of words. A text's vector is a mix of two poolings of its words' vectors.
+"""The student: hybrid neural bag of words. A text's vector is a mix of poolings of its words' vectors.
 
-The mean and a self-attention pooling are mixed by learned weights, as in "Distilling Transformers for Neural
-Cross-Domain Search". (Maximum pooling, the paper's third part, made every measure worse here and is left out.) The
-attention's logit is a scalar of the word, which starts at its rarity, plus a scalar of the place where it stands, which
-starts at 0: the model begins as an idf-weighted mean and learns from there. Queries and code share all of it.
+The mean, a self-attention pooling and the maximum are mixed by learned weights, as in "Distilling Transformers for
+Neural Cross-Domain Search". (The shipped model leaves the maximum out, which made every measure worse.) The attention's
+logit is a scalar of the word, which starts at its rarity, plus a scalar of the place where it stands, which starts at
+0: the model begins as an idf-weighted mean and learns from there. Queries and code share all of it, or each has its own
+(`Students`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -46,14 +49,14 @@ class Bags:
 class Student(nn.Module):
     """The table of word vectors [vocabulary, dim], the attention's logits, and the mix of the poolings."""
 
-    def __init__(self, table: Tensor, logits: Tensor):
+    def __init__(self, table: Tensor, logits: Tensor, maximum: bool = False):
         super().__init__()
         self.table = nn.Parameter(table)
         self.logits = nn.Parameter(logits)
         """[vocabulary]."""
         self.place_logits = nn.Parameter(torch.zeros(len(PLACES)))
-        self.mix = nn.Parameter(torch.tensor([1.0, 0.0]))
-        """Weights of the attention's pooling and of the mean."""
+        self.mix = nn.Parameter(torch.tensor([1.0, 0.0, 0.0][: 2 + maximum]))
+        """Weights of the attention's pooling, of the mean and, where it is a part, of the maximum."""
 
     def forward(self, bags: Bags) -> Tensor:
         """Unit vectors [texts, dim]."""
@@ -61,6 +64,8 @@ class Student(nn.Module):
         attention = repeats * torch.exp(self.logits[bags.ids] + self.place_logits[bags.places])
         weights = self.mix[0] * _normalised(attention, bags) + self.mix[1] * _normalised(repeats, bags)
         pooled = nn.functional.embedding_bag(bags.ids, self.table, bags.offsets, mode="sum", per_sample_weights=weights)
+        if len(self.mix) > 2:
+            pooled = pooled + self.mix[2] * nn.functional.embedding_bag(bags.ids, self.table, bags.offsets, mode="max")
         return nn.functional.normalize(pooled, dim=1)
 
 
@@ -71,12 +76,40 @@ def _normalised(weights: Tensor, bags: Bags) -> Tensor:
     return weights / sums.clamp_min(1e-9)[text]
 
 
-def fresh(frequencies: Tensor, dim: int = DIM, seed: int = 0) -> Student:
+SHARED, TWO, LANGUAGES = "shared", "two", "languages"
+ENCODERS = (SHARED, TWO, LANGUAGES)
+_ANY = ""
+"""Stands for every language."""
+
+
+class Students(nn.Module):
+    """An encoder of queries, and of code: the same one, another one, or one for each language."""
+
+    def __init__(self, kind: str, languages: Sequence[str], frequencies: Tensor, seed: int) -> None:
+        """`kind`: one of ENCODERS. All start from the same weights."""
+        super().__init__()
+        self.kind = kind
+        names = {SHARED: [], TWO: [_ANY], LANGUAGES: languages}[kind]
+        self.query = fresh(frequencies, seed=seed, maximum=True)
+        self.codes = nn.ModuleList([fresh(frequencies, seed=seed, maximum=True) for _ in names])
+        self._place = {name: at for at, name in enumerate(names)}
+
+    def code(self, language: str) -> Student:
+        """The encoder of a language's code."""
+        return self.encoders().get(language) or self.encoders()[_ANY]
+
+    def encoders(self) -> dict[str, Student]:
+        """Those of code by language; the one for all languages is that of "" alone."""
+        found = {name: cast(Student, self.codes[at]) for name, at in self._place.items()}
+        return found or {_ANY: self.query}
+
+
+def fresh(frequencies: Tensor, dim: int = DIM, seed: int = 0, maximum: bool = False) -> Student:
     """An untrained student: random vectors, attention by rarity. `frequencies`: each word's share of the texts."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(len(frequencies), dim, generator=generator) / math.sqrt(dim)
     rarity = torch.log(1e-3 / (1e-3 + frequencies))  # smooth inverse frequency
-    return Student(table, rarity)
+    return Student(table, rarity, maximum)
 
 
 def contrastive(queries: Tensor, codes: Tensor, temperature: float) -> Tensor:

@@ -103,7 +103,7 @@ class Trainer:
         journal = Journal(self.folder, self.recipe.steps, start) if self.world.first else None
         figures = self.validate(0, journal) if start == 0 else {}
         saved = told = time.monotonic()
-        with _asked_to_stop() as stop:
+        with asked_to_stop() as stop:
             for step in range(start, self.recipe.steps):
                 if self.recipe.mines_at(step):
                     negatives = self.mine(step)
@@ -239,7 +239,7 @@ def _to_bf16(backbone: nn.Module) -> None:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
+def asked_to_stop() -> Iterator[list[int]]:
     """A list that is empty until Ctrl-C or SIGTERM. The second one ends the process at once, as ever."""
     asked: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
