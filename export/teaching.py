@@ -1,25 +1,26 @@
 """How a teacher learns both directions from pairs: what a function is asked for by, and a function for what is asked.
 
 One that is made from nothing reads and writes words alone, those at camel case apart, in lower case, without
-punctuation: what a bag of words reads. So it has less to learn and less to write.
+punctuation: what a bag of words reads. A word that it does not know it reads and writes as several that it knows.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, models, processors, trainers
+from tokenizers import Tokenizer, processors
 from torch import Tensor
 
 from .data import Example, Ids, fingerprint
 from .loop import Run
 from .recipe import Recipe
 from .searches import bare_words, question
-from .tokenizer import splitter
+from .tokenizer import PAD, UNKNOWN, make_tokenizer, vocabulary, word_counts
 from .trainer import Pace, weights_of
 from .writer import DOCUMENT, IMPLEMENT, SEARCH, TASKS, Prompts, Tokens, Writer
 
@@ -29,7 +30,7 @@ CODE_TOKENS = 64
 SEARCHES = 0.3
 """The share of functions that the teacher learns to put a search to, instead of a doc comment."""
 PROMPTS = Prompts("document {language} {text}", "search {language} {text}", "implement {language} {text}")
-_PAD, _END, _UNKNOWN = "<pad>", "</s>", "<unk>"
+END = "[END]"
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ def new_teacher(examples: Sequence[Example], size: Size, seed: int) -> Writer:
         num_decoder_layers=size.layers,
         d_ff=4 * size.dim,
         dropout_rate=0.0,  # A pair is seen a few times at most.
-        pad_token_id=tokenizer.token_to_id(_PAD),
-        eos_token_id=tokenizer.token_to_id(_END),
-        decoder_start_token_id=tokenizer.token_to_id(_PAD),
+        pad_token_id=tokenizer.token_to_id(PAD),
+        eos_token_id=tokenizer.token_to_id(END),
+        decoder_start_token_id=tokenizer.token_to_id(PAD),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -69,16 +70,15 @@ def new_teacher(examples: Sequence[Example], size: Size, seed: int) -> Writer:
 
 
 def _words_of(examples: Sequence[Example], size: int) -> Tokenizer:
-    tokenizer = splitter()
-    tokenizer.model = models.WordPiece(vocab={}, unk_token=_UNKNOWN)
-    tokenizer.decoder = decoders.WordPiece(cleanup=False)
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=size, special_tokens=[_PAD, _END, _UNKNOWN, *TASKS], show_progress=False
-    )
-    texts = (text for example in examples for text in (example.language, example.query, example.code))
-    tokenizer.train_from_iterator(texts, trainer)
-    end = tokenizer.token_to_id(_END)
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {_END}", special_tokens=[(_END, end)])
+    """The student's kind of tokenizer, and for the same reason made here: those that the library trains differ from one
+    time to the next, and a run that goes on needs the same one."""
+    counts = word_counts(text for example in examples for text in (example.query, example.code))
+    needed = word_counts([*TASKS, *_languages(examples)])
+    words = vocabulary(counts + Counter(dict.fromkeys(needed, counts.total())), size - 1)
+    tokenizer = make_tokenizer([*words, END])
+    tokenizer.add_special_tokens([PAD, UNKNOWN, END])
+    end = tokenizer.token_to_id(END)
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, end)])
     return tokenizer
 
 

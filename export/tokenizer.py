@@ -25,11 +25,11 @@ _WORD = r"[a-z]+|[0-9]+"
 
 def word_counts(texts: Iterable[str]) -> Counter[str]:
     """How often each word occurs, split as the tokenizer splits."""
-    splits = splitter()
+    splitter = _splitter()
     counts: Counter[str] = Counter()
     for text in texts:
-        normal = splits.normalizer.normalize_str(text)
-        counts.update(word for word, _ in splits.pre_tokenizer.pre_tokenize_str(normal))
+        normal = splitter.normalizer.normalize_str(text)
+        counts.update(word for word, _ in splitter.pre_tokenizer.pre_tokenize_str(normal))
     return counts
 
 
@@ -43,7 +43,7 @@ def vocabulary(counts: Counter[str], size: int = VOCABULARY_SIZE) -> list[str]:
 
 def make_tokenizer(words: list[str]) -> Tokenizer:
     """The tokenizer whose ids are the positions in `words`, as `vocabulary` gives them."""
-    tokenizer = splitter()
+    tokenizer = _splitter()
     tokenizer.model = models.WordPiece(
         vocab={word: at for at, word in enumerate(words)},
         unk_token=UNKNOWN,
@@ -53,8 +53,7 @@ def make_tokenizer(words: list[str]) -> Tokenizer:
     return tokenizer
 
 
-def splitter() -> Tokenizer:
-    """A tokenizer that only knows where a word starts and ends; its model is to be set."""
+def _splitter() -> Tokenizer:
     tokenizer = Tokenizer(models.WordLevel(vocab={UNKNOWN: 0}, unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Replace(Regex(CAMEL), " "), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), behavior="removed", invert=True)

@@ -43,8 +43,8 @@ def figures(out: Path) -> dict[str, float]:
 
 
 def samples(path: Path, lines: list[dict[str, Any]]) -> Path:
-    known = {"source": "sampled document", "row": 0, "turn": 0, "batch": 0}
-    path.write_text("".join(json.dumps({**known, **line}) + "\n" for line in lines))
+    known = {"source": "sampled document", "row": 0, "batch": 0}
+    path.write_text("".join(json.dumps({**line, **known}) + "\n" for line in lines))
     return path
 
 

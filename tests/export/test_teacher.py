@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ pytest.importorskip("transformers", reason="teachers need the `export` extra")
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 
+import export.loop  # noqa: E402
 from export.data import Example, read_data  # noqa: E402
 from export.errors import ExportError  # noqa: E402
 from export.hub import CheckpointError  # noqa: E402
@@ -138,8 +140,9 @@ def test_a_causal_model_is_asked_with_the_whole_prompt_around_long_code(teacher:
     model = causal(teacher)
     (tokens,) = model.questions(SEARCH, ["file " * 500], ["python"])
     text = teacher.tokenizer.decode(tokens)
-    assert text.endswith("web search for this")
-    assert text.count("file") < 40
+    assert text.startswith("f u n c")
+    assert text.endswith("f o r t h i s")
+    assert 32 <= text.count("file") < 40
 
 
 def test_what_a_causal_model_writes_ends_where_its_prompt_says(teacher: Writer) -> None:
@@ -239,18 +242,25 @@ def test_the_command_line_samples_and_filters(taught: Path, data: Path, tmp_path
     assert 0 < len(read_samples(kept)) < len(read_samples(out))
 
 
-def test_a_teacher_goes_on_learning_from_where_it_was_killed(taught: Path, data: Path, tmp_path: Path) -> None:
-    command = ["train", "--pairs", str(data), "--valid", str(data), "--out", str(tmp_path / "run"), *QUICK]
-    assert main([*command, "--save-minutes", "0"]) == 0
-    state = next((tmp_path / "run").glob("state-*"))
-    before = load_file(tmp_path / "run" / CHECKPOINT / "model.safetensors")
-    assert main(command) == 0  # Nothing is left to do.
-    after = load_file(tmp_path / "run" / CHECKPOINT / "model.safetensors")
-    assert state.name == "state-120"
-    assert all(torch.equal(before[name], after[name]) for name in before)
-    assert all(
-        torch.equal(before[name], value) for name, value in load_file(taught / CHECKPOINT / "model.safetensors").items()
-    )
+def test_a_teacher_that_was_killed_goes_on_and_ends_the_same(
+    taught: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = export.loop.Run._step
+
+    def dies(self: Any, at: int, *rest: Any) -> Any:
+        if at == 70:
+            raise KeyboardInterrupt
+        return step(self, at, *rest)
+
+    out = tmp_path / "run"
+    command = ["train", "--pairs", str(data), "--valid", str(data), "--out", str(out), *QUICK, "--save-minutes", "0"]
+    monkeypatch.setattr(export.loop.Run, "_step", dies)
+    with pytest.raises(KeyboardInterrupt):
+        main(command)
+    monkeypatch.undo()
+    assert main(command) == 0
+    for name in ("model.safetensors", "tokenizer.json"):
+        assert (out / CHECKPOINT / name).read_bytes() == (taught / CHECKPOINT / name).read_bytes()
 
 
 def test_a_model_with_a_missing_tensor_is_refused_by_name(taught: Path, tmp_path: Path) -> None:
