@@ -51,9 +51,7 @@ vsix: $(VENV)/pyvenv.cfg
 	cd vscode-client && npm ci --no-audit --no-fund --ignore-scripts && PYTHON=../$(BIN)/python npm run --silent package
 
 bench: $(VENV)/tests
-	$(BIN)/python -m tests.bench.speed
-	$(BIN)/python -m tests.bench.live
-	$(if $(BENCH),$(BIN)/python -m tests.bench.quality $(BENCH))
+	$(BIN)/python -m tests.bench $(if $(BENCH),--bench $(BENCH)) $(if $(SIZES),--sizes $(SIZES))
 
 models: $(VENV)/tests
 	$(BIN)/python -m export.models --out $(MODELS) $(if $(BENCH),--bench $(BENCH))

@@ -21,7 +21,14 @@ _ENDINGS = (".py", ".js", ".ts", ".go")
 
 
 def editable(root: Path) -> list[Path]:
-    """Files whose functions can be renamed, mixed, in the same order for the same tree."""
+    """Files whose functions can be renamed, at least one, mixed, in the same order for the same tree."""
+    files = editable_if_any(root)
+    assert files, f"{root}: no file with functions to edit"
+    return files
+
+
+def editable_if_any(root: Path) -> list[Path]:
+    """The same, or none: a tree may be all in other languages."""
     files = [
         Path(folder, name)
         for folder, _, names in os.walk(root)
@@ -29,7 +36,6 @@ def editable(root: Path) -> list[Path]:
         for name in names
         if name.endswith(_ENDINGS) and len(_FUNCTION.findall(_text(Path(folder, name)))) >= EDITS_PER_FILE
     ]
-    assert files, f"{root}: no file with functions to edit"
     return sorted(files, key=lambda file: hashlib.sha256(str(file.relative_to(root)).encode()).digest())
 
 

@@ -36,6 +36,39 @@ class Timing:
     """Median, as the answers tell it."""
 
 
+@dataclass(frozen=True)
+class Judged:
+    """How good the answers to all questions of a benchmark are."""
+
+    ndcg: float
+    """NDCG@10, the mean over repositories."""
+    questions: int
+
+
+def judged(bench: Path, score: Path, model: str) -> Judged:
+    """Index and ask every repository of `bench`, and have the answers scored."""
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch, "results")
+        out.mkdir()
+        options = argparse.Namespace(bench=bench, model=model, only=None, out=out)
+        for spec in json.loads((bench / "repos.json").read_text("utf-8")):
+            _run(spec, options, Path(scratch))
+        command = [
+            sys.executable,
+            str(score),
+            str(out),
+            "--bench",
+            str(bench),
+            "--match",
+            "semble",
+            "--unit",
+            "chunk",
+            "--json",
+        ]
+        told = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return Judged(told["mean_over_repos"]["ndcg"], told["queries"])
+
+
 def main() -> int:
     """Run the benchmark, print a line for each repository and the score."""
     options = _options()
