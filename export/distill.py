@@ -30,7 +30,7 @@ from .data import Batches, Example, fingerprint
 from .errors import ExportError
 from .journal import say
 from .loop import Run
-from .metrics import TEMPERATURE, mean, paired
+from .metrics import mean, paired
 from .pairs import Texts, encode, thinned
 from .recipe import Recipe
 from .student import ENCODERS, SHARED, Students
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--samples", type=int, default=0, metavar="M", help="of each function and of each query (default: 0, none)")
     add("--style", choices=("document", "search"), default="document", help="of the queries that the teacher writes")
     add("--out", type=Path, required=True)
-    add("--steps", type=int, default=600, help="default: %(default)s")
+    add("--steps", type=int, default=1_200, help="default: %(default)s")
     add("--batch", type=int, default=256, help="pairs of a step (default: %(default)s)")
     add("--validate-every", type=int, default=100, metavar="STEPS", help="default: %(default)s")
     add("--save-minutes", type=float, default=2.0, help="between two saved states (default: %(default)s)")
@@ -155,18 +155,12 @@ def distil(
         queries = thinned(train.queries.bags(rows), QUERY_DROPOUT, random)
         codes = thinned(train.codes.bags(rows), CODE_DROPOUT, random)
         code = students.code(train.examples[rows[0]].language)
-        return _both_ways(
-            students.query(queries), code(codes), _counted(train, torch.from_numpy(rows)), TEMPERATURE
-        ), len(rows)
+        counted = _counted(train, torch.from_numpy(rows))
+        return _both_ways(students.query(queries), code(codes), counted), len(rows)
 
     facts = {"kind": students.kind, "data": fingerprint(train.examples), **asdict(recipe)}
     run = Run(folder, recipe.steps, facts, recipe.seed, pace)
-    return run.train(
-        students,
-        lambda step: recipe.learning_rate * recipe.share_of_rate(step),
-        batch_loss,
-        lambda: measured(students, valid),
-    )
+    return run.train(students, recipe.rate, batch_loss, lambda: measured(students, valid))
 
 
 def measured(students: Students, valid: Mapping[str, Pairs]) -> dict[str, float]:
@@ -179,8 +173,8 @@ def measured(students: Students, valid: Mapping[str, Pairs]) -> dict[str, float]
     return mean(list(rows.values())) | each
 
 
-def _both_ways(queries: Tensor, codes: Tensor, counted: Tensor, temperature: float) -> Tensor:
-    return (loss_of(queries, codes, counted, temperature) + loss_of(codes, queries, counted.T, temperature)) / 2
+def _both_ways(queries: Tensor, codes: Tensor, counted: Tensor) -> Tensor:
+    return (loss_of(queries, codes, counted) + loss_of(codes, queries, counted.T)) / 2
 
 
 def _counted(pairs: Pairs, rows: Tensor) -> Tensor:
@@ -206,11 +200,7 @@ def _enlarged(base: Sequence[Example], options: argparse.Namespace) -> list[Exam
 
 
 def _write(
-    options: argparse.Namespace,
-    students: Students,
-    tokenizer: Tokenizer,
-    recipe: Recipe,
-    figures: dict[str, float],
+    options: argparse.Namespace, students: Students, tokenizer: Tokenizer, recipe: Recipe, figures: dict[str, float]
 ) -> None:
     training = {
         "method": f"hybrid neural bag of words, in-batch contrastive, encoders: {options.encoders}",
