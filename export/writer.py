@@ -139,7 +139,7 @@ class Writer:
         """The mean -log p of a token of the answers."""
         with self._arithmetic():
             found = self._token_scores(questions, answers)
-        return -found[found != 0].mean()
+        return -found.sum() / sum(map(len, answers))
 
     def log_probabilities(self, questions: Tokens, answers: Tokens) -> Scores:
         """log p of each answer as a whole, given its question."""

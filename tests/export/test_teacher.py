@@ -21,6 +21,7 @@ import export.loop  # noqa: E402
 from export.data import Example, read_data  # noqa: E402
 from export.errors import ExportError  # noqa: E402
 from export.hub import CheckpointError  # noqa: E402
+from export.journal import read_log  # noqa: E402
 from export.samples import Order, enlarged, read_samples, round_trip, write_samples  # noqa: E402
 from export.teacher import CHECKPOINT, main  # noqa: E402
 from export.teaching import Size, new_teacher  # noqa: E402
@@ -261,6 +262,17 @@ def test_a_teacher_that_was_killed_goes_on_and_ends_the_same(
     assert main(command) == 0
     for name in ("model.safetensors", "tokenizer.json"):
         assert (out / CHECKPOINT / name).read_bytes() == (taught / CHECKPOINT / name).read_bytes()
+
+
+def test_a_causal_model_learns_further_and_keeps_its_prompts(teacher: Writer, data: Path, tmp_path: Path) -> None:
+    save_writer(causal(teacher), tmp_path / "model")
+    command = ["train", "--teacher", str(tmp_path / "model"), "--pairs", str(data), "--valid", str(data), *QUICK]
+    assert main([*command, "--steps", "10", "--validate-every", "1", "--out", str(tmp_path / "run")]) == 0
+    told = [row["valid_query_nll"] for row in read_log(tmp_path / "run") if "valid_query_nll" in row]
+    assert told[-1] < told[0] - 0.1
+    again = load_writer(str(tmp_path / "run" / CHECKPOINT))
+    assert again.causal
+    assert again.prompts == FEW_SHOT
 
 
 def test_a_model_with_a_missing_tensor_is_refused_by_name(taught: Path, tmp_path: Path) -> None:
