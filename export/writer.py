@@ -175,9 +175,8 @@ class Writer:
         with torch.inference_mode(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             written = self.model.generate(
-                **batch,
+                **(self._read_once(batch, count) if self.causal else {**batch, "num_return_sequences": count}),
                 do_sample=True,
-                num_return_sequences=count,
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
                 top_k=0,
@@ -189,6 +188,16 @@ class Writer:
             written = written[:, batch["input_ids"].shape[1] :]
         texts = [_first(text, end) for text in self.tokenizer.decode_batch(written.tolist(), skip_special_tokens=True)]
         return [texts[start : start + count] for start in range(0, len(texts), count)]
+
+    def _read_once(self, batch: dict[str, Tensor], count: int) -> dict[str, Any]:
+        """The batch `count` times over, with what a causal model keeps of having read each question once."""
+        ids, mask = batch["input_ids"], batch["attention_mask"]
+        places = (mask.cumsum(-1) - 1).clamp_min(0)
+        known = {"attention_mask": mask[:, :-1], "position_ids": places[:, :-1]}
+        cache = self.model.base_model(input_ids=ids[:, :-1], use_cache=True, **known).past_key_values
+        cache.batch_repeat_interleave(count)
+        repeated = {name: value.repeat_interleave(count, dim=0) for name, value in batch.items()}
+        return {**repeated, "past_key_values": cache}
 
     def _token_scores(self, questions: Tokens, answers: Tokens) -> Tensor:
         """log p of each token of the answers [texts, tokens], 0 for padding."""

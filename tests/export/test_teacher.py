@@ -146,6 +146,20 @@ def test_a_causal_model_is_asked_with_the_whole_prompt_around_long_code(teacher:
     assert 32 <= text.count("file") < 40
 
 
+def test_a_causal_model_that_reads_a_question_once_writes_what_it_would_have_written(teacher: Writer) -> None:
+    model = causal(teacher)
+    questions = model.questions(SEARCH, ["def open_file(file): pass", "merge"], ["python", "python"])
+    sure = Sampling(temperature=1e-4, most_tokens=8)  # No chance is left.
+    found = model.sample(SEARCH, questions, 2, sure, seed=0)
+    for question, texts in zip(questions, found, strict=True):
+        ids = list(question)
+        for _ in range(8):
+            with torch.no_grad():
+                ids.append(int(model.model(torch.tensor([ids])).logits[0, -1].argmax()))
+        text = teacher.tokenizer.decode(ids[len(question) :], skip_special_tokens=True).strip()
+        assert texts == [text, text]
+
+
 def test_what_a_causal_model_writes_ends_where_its_prompt_says(teacher: Writer) -> None:
     model = replace(causal(teacher), prompts=replace(FEW_SHOT, end="open"))
     questions = model.questions(SEARCH, ["a", "b b b"], ["go", "go"])
