@@ -14,14 +14,13 @@ from .workspace import folder, open_index, told_errors, update, workers
 def run(options: argparse.Namespace) -> int:
     """Update the index, and have the vectors of the refining model computed, too."""
     root = folder(options.path)
-    with told_errors(), closing(open_index(root, options)) as index:
+    with told_errors(), workers(root, options) as some, closing(open_index(root, options)) as index:
         from ..search.tiers import fill
 
-        report = update(index)
-        with workers() as some:
-            if left := fill(index, some, ProgressBar("refining", "texts")):
-                why = "another process is at it, or files changed meanwhile"
-                complain(f"{left} texts have no vector of the refining model: {why}", 0)
+        report = update(index, some)
+        if left := fill(index, some, ProgressBar("refining", "texts")):
+            why = "another process is at it, or files changed meanwhile"
+            complain(f"{left} texts have no vector of the refining model: {why}", 0)
         if options.json:
             print_line(json.dumps(asdict(report)))
         else:

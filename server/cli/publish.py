@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..settings import Settings
 from ..terminal import Failure, ProgressBar, UsageError, note, print_line
-from .workspace import folder, open_index, settings_of, told_errors, update
+from .workspace import folder, open_index, settings_of, told_errors, update, workers
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,8 +30,8 @@ def _publish(root: Path, options: argparse.Namespace, settings: Settings) -> int
         name = checked_name(options.name or default_name(root))
     except NotAName as error:
         raise UsageError(str(error)) from None
-    with closing(open_index(root, options)) as index:
-        report = update(index)
+    with workers(root, options) as some, closing(open_index(root, options)) as index:
+        report = update(index, some)
         if report.pending:
             raise Failure(f"{root}: another process updates the index, {report.pending} files are left; try again then")
         done = publish(index, settings.org_index, name, ProgressBar("publishing"), note)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from ..terminal import PROGRAM, Failure, UsageError, as_json, as_text, complain, print_line
 from .editor import edit
-from .workspace import folder, open_index, settings_of, told_errors, update
+from .workspace import folder, open_index, settings_of, told_errors, update, workers
 
 if TYPE_CHECKING:
     from ..index.index import Index
+    from ..index.workers import Workers
     from ..search.answer import Answer, Hit, Query
     from ..search.searcher import Searcher
 
@@ -25,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     root, queries = _asked(options)
     if options.scope == "org":
         return _in_organisation(queries, options)
-    with told_errors():
+    with told_errors(), workers(root, options) as some:
         from ..search.searcher import Searcher
         from ..search.tiers import refiner_of
 
@@ -34,13 +35,13 @@ def run(options: argparse.Namespace) -> int:
                 if not index.status().files:
                     raise Failure(f"{root}: no index yet; search without --no-index, or run `{PROGRAM} index` first")
             else:
-                _update(index)
+                _update(index, some)
             refiner = refiner_of(index) if options.only is None else None
             searcher = Searcher(index, refiner=refiner)
             if options.batch is not None:
-                return _answer_all(lambda query: _answer(searcher, query, options), queries, options)
+                return _answer_all(lambda query: _answer(searcher, query, options, some), queries, options)
             text = next(queries)
-            answer = _answer(searcher, _query(text, options), options)
+            answer = _answer(searcher, _query(text, options), options, some)
     if options.json:
         print_line(json.dumps(as_json(text, answer), ensure_ascii=False))
         return 0
@@ -112,12 +113,12 @@ def _query(text: str, options: argparse.Namespace) -> Query:
         raise UsageError(str(error)) from None
 
 
-def _update(index: Index) -> None:
+def _update(index: Index, some: Workers) -> None:
     """Bring the index up to date; where that cannot be, say so and search what is there."""
     from ..index.database import StoreError
 
     try:
-        report = update(index)
+        report = update(index, some)
     except StoreError as error:
         if not index.status().files:
             raise
@@ -138,7 +139,7 @@ def _answer_all(ask: Callable[[Query], Answer], queries: Iterator[str], options:
     return status
 
 
-def _answer(searcher: Searcher, query: Query, options: argparse.Namespace) -> Answer:
+def _answer(searcher: Searcher, query: Query, options: argparse.Namespace, some: Workers) -> Answer:
     from ..index.database import DamagedStore
 
     try:
@@ -146,7 +147,7 @@ def _answer(searcher: Searcher, query: Query, options: argparse.Namespace) -> An
     except DamagedStore:
         if options.no_index:
             raise
-        _update(searcher.index)  # which builds it anew
+        _update(searcher.index, some)  # which builds it anew
         return searcher.search(query)
 
 

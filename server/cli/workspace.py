@@ -62,21 +62,25 @@ def bundle_of(model: str) -> Bundle:
     return Bundle.load(found)
 
 
-def update(index: Index) -> IndexReport:
+def update(index: Index, some: Workers) -> IndexReport:
     """Bring the index up to date, with a progress bar, and tell in one line what was wrong. Raises as its update."""
-    with workers() as some:
-        report = index.update(ProgressBar(), workers=some, patience=PATIENCE)
+    report = index.update(ProgressBar(), workers=some, patience=PATIENCE)
     if problems := index.problems:
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
         complain(f"{problems[-1]}{more}", 0)
     return report
 
 
-def workers() -> Workers:
-    """The processes that prepare files."""
+def workers(root: Path, options: argparse.Namespace) -> Workers:
+    """The processes that prepare files. Where there is no index yet they are on their way at once, so that they come
+    to be while all else is imported."""
+    from ..index.folder import is_indexed
     from ..index.workers import Workers
 
-    return Workers(min(os.cpu_count() or 1, MAX_WORKERS))
+    some = Workers(min(os.cpu_count() or 1, MAX_WORKERS))
+    if not is_indexed(settings_of(options).cache_dir.absolute(), root):
+        some.begin()
+    return some
 
 
 class told_errors:  # noqa: N801  (a context manager that reads like a function)

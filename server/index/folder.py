@@ -29,6 +29,13 @@ def index_folder(cache_dir: Path, root: Path) -> Path:
     return cache_dir / f"{name or 'root'}-{digest}"
 
 
+def is_indexed(cache_dir: Path, root: Path) -> bool:
+    """Whether there is an index of that workspace, however old."""
+    with suppress(OSError):  # told by whoever makes it
+        return (index_folder(cache_dir, root) / DATABASE).exists()
+    return False
+
+
 def make_index_folder(folder: Path) -> None:
     """Create the folder (0700) unless it is there. Raises StoreError with what is in the way.
 

@@ -243,7 +243,11 @@ class Index:
             self._remove(plan.removed)
             done = len(plan.removed)
             run.removed += done
-        for batch in batches(self._prepared(plan.tasks, run)):
+        outcomes = self._prepared(plan.tasks, run)
+        if plan.new:
+            with suppress(ModelError):  # told when it is needed
+                _ = self.embedder  # which takes as long to be there as the first outcome
+        for batch in batches(outcomes):
             done += len(batch)
             # What was urgent meanwhile was read later than this: it stands.
             latest = [each for each in batch if not among(each[0].path, run.attended[before:])]

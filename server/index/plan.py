@@ -16,6 +16,10 @@ from .workers import Outcome, Task, Workers
 BATCH_UNITS = 2_000
 """Units of one transaction: what a kill can cost, and about what one write takes 0.2 s for."""
 
+FIRST_BATCH_UNITS = 250
+"""Units of the first transaction, each next one has twice as many: whoever prepares files and whoever embeds them work
+at the same time from the beginning."""
+
 BATCH_SECONDS = 0.5
 """A transaction waits no longer for more units: what is urgent waits for it."""
 
@@ -38,6 +42,11 @@ class Plan:
     def edited(self) -> bool:
         """Whether this is what somebody writes just now, so that nobody else can have embedded it before."""
         return not self.whole and self.size <= EDITED_FILES
+
+    @property
+    def new(self) -> bool:
+        """Whether there are files that the database has not seen."""
+        return any(row is None for _, row in self.changed)
 
     @property
     def size(self) -> int:
@@ -78,12 +87,12 @@ def among(path: str, changes: Sequence[Collection[str]]) -> bool:
 def batches(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
     """The outcomes in the portions that are written together."""
     batch: list[Outcome] = []
-    units, begun = 0, time.monotonic()
+    units, begun, enough = 0, time.monotonic(), min(FIRST_BATCH_UNITS, BATCH_UNITS)
     for outcome in outcomes:
         batch.append(outcome)
         units += 1 + (len(outcome[1].units) if isinstance(outcome[1], PreparedFile) else 0)
-        if units >= BATCH_UNITS or time.monotonic() - begun >= BATCH_SECONDS:
+        if units >= enough or time.monotonic() - begun >= BATCH_SECONDS:
             yield batch
-            batch, units, begun = [], 0, time.monotonic()
+            batch, units, begun, enough = [], 0, time.monotonic(), min(2 * enough, BATCH_UNITS)
     if batch:
         yield batch

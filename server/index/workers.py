@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -28,11 +29,15 @@ Task: TypeAlias = tuple[FoundFile, bytes | None]
 Outcome: TypeAlias = tuple[FoundFile, PreparedFile | Unreadable | None]
 """A file, and what `prepare` made of it: None if its content did not change."""
 
-WORTH_MORE = 2_000_000
-"""Bytes to prepare from which more than one process pays: each takes about 0.2 s to be there."""
+MUCH = 100_000
+"""Bytes to prepare from which processes of their own do it, ahead of whoever takes what they made. The one that is kept
+has one message at a time, and soon has time for what is urgent."""
 
-_CHUNK_BYTES = 200_000
-"""Work that one message carries."""
+WORTH_MORE = 1_000_000
+"""Bytes to prepare for which one more process pays: it takes 0.1 s of processor to be there."""
+
+_CHUNK_BYTES = 60_000
+"""Work that one message carries: 40 ms."""
 
 WORKER_BYTES = 3 << 30
 """Address space of a worker. A file of 1 MB takes a fiftieth of that; some texts make a grammar take 20 GB."""
@@ -46,7 +51,7 @@ NICENESS = 5
 GRACE_SECONDS = 1.0
 """How long a worker whose work is not wanted any more may take for one file."""
 
-_IN_FLIGHT = 4
+_IN_FLIGHT = 8
 """Messages a worker that may wait or be done: bounds what is held in memory."""
 
 CRASHED = "its parser crashed or did not end"
@@ -59,6 +64,8 @@ class Workers:
         self._most = most
         self._lock = threading.Lock()
         self._kept: _Pool | None = None
+        self._begun: _Pool | None = None
+        """Started before there was work."""
 
     def __enter__(self) -> Workers:
         return self
@@ -69,24 +76,33 @@ class Workers:
     def close(self) -> None:
         """End the processes."""
         with self._lock:
-            pool, self._kept = self._kept, None
-        if pool:
+            pools, self._kept, self._begun = (self._kept, self._begun), None, None
+        for pool in filter(None, pools):
             pool.close()
+
+    def begin(self) -> None:
+        """Have processes on their way before it is known what for, since it will be much.
+
+        For whoever has opened nothing yet, least of all a database: where this process has one thread, they are forks
+        of it, which costs a tenth.
+        """
+        self._begun = _Pool(self._most, "fork" if _has_one_thread() else "spawn")
+        self._begun.submit(os.getpid)
 
     def prepare_all(
         self, root: Path, tasks: Sequence[Task], cancelled: Callable[[], bool] = lambda: False
     ) -> Iterator[Outcome]:
-        """Prepare files, in the order of `tasks`.
+        """Prepare files, in the order of `tasks`. Much work begins at once, not when the first outcome is asked for.
 
         A file on which a parser crashes takes a worker with it, and is passed over; no other file is. Ends early when
         `cancelled` answers True.
         """
-        much = self._most > 1 and sum(found.size for found, _ in tasks) >= WORTH_MORE
-        with contextlib.closing(self._by_many(root, tasks) if much else self._by_one(root, tasks)) as chunks:
-            for outcomes in chunks:
-                yield from outcomes
-                if cancelled():
-                    return
+        size = sum(found.size for found, _ in tasks)
+        if size < MUCH:
+            return _outcomes(self._by_one(root, tasks), cancelled)
+        chunks = self._by_many(root, tasks, min(self._most, max(1, size // WORTH_MORE)))
+        next(chunks)
+        return _outcomes(chunks, cancelled)
 
     def prepare_text(self, path: str, text: str) -> PreparedFile:
         """Prepare a text that stands for the content of a file; one that crashes its parser has no units."""
@@ -106,18 +122,22 @@ class Workers:
                 self._part_with(pool)
                 yield _prepare_apart(root, chunk)
 
-    def _by_many(self, root: Path, tasks: Sequence[Task]) -> Generator[list[Outcome], None, None]:
-        pool = _Pool(self._most)
+    def _by_many(self, root: Path, tasks: Sequence[Task], processes: int) -> Generator[list[Outcome], None, None]:
+        """Gives nothing as soon as the processes are on their way, and then what they made."""
+        with self._lock:
+            pool, self._begun = self._begun or _Pool(processes), None
         try:
             waiting: deque[tuple[list[Task], Future[list[Outcome]]]] = deque()
-            for chunk in _chunks(tasks):
+            for number, chunk in enumerate(_chunks(tasks)):
                 try:
                     waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
                 except BrokenProcessPool:
                     pool.close()
-                    pool = _Pool(self._most)
+                    pool = _Pool(processes)
                     waiting.append((chunk, pool.submit(_prepare_chunk, root, chunk)))
-                if len(waiting) >= self._most * _IN_FLIGHT:
+                if not number:
+                    yield []
+                if len(waiting) >= processes * _IN_FLIGHT:
                     yield _result(root, *waiting.popleft())
             while waiting:
                 yield _result(root, *waiting.popleft())
@@ -126,7 +146,8 @@ class Workers:
 
     def _pool(self) -> _Pool:
         with self._lock:
-            self._kept = self._kept or _Pool(1)
+            if not self._kept:
+                self._kept, self._begun = self._begun or _Pool(1), None
             return self._kept
 
     def _part_with(self, pool: _Pool) -> None:
@@ -143,6 +164,16 @@ def prepare_here(root: Path, tasks: Sequence[Task], cancelled: Callable[[], bool
         yield from _prepare_chunk(root, [task])
         if cancelled():
             return
+
+
+def _outcomes(
+    chunks: Generator[list[Outcome], None, None], cancelled: Callable[[], bool]
+) -> Generator[Outcome, None, None]:
+    with contextlib.closing(chunks):
+        for outcomes in chunks:
+            yield from outcomes
+            if cancelled():
+                return
 
 
 def _result(root: Path, chunk: list[Task], future: Future[list[Outcome]]) -> list[Outcome]:
@@ -184,11 +215,12 @@ def _prepare_text_apart(path: str, text: str) -> PreparedFile:
 class _Pool:
     """Worker processes that end soon after the pool is closed, whatever they are at: nobody wants it any more."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, method: str = "spawn") -> None:
         # Spawned, not forked: the server has threads, and a fork copies their locks in whatever state they are.
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context(method)
         self._watched, self._lease = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(workers, context, _start_worker, (self._watched,))
+        copied = self._lease if method == "fork" else None
+        self._executor = ProcessPoolExecutor(workers, context, _start_worker, (self._watched, copied))
 
     def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Have a worker do it. Raises BrokenProcessPool once a worker has crashed."""
@@ -280,9 +312,16 @@ def _end_after(cpu_seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 
-def _start_worker(lease: Connection) -> None:
+def _has_one_thread() -> bool:
+    """Whether a fork of this process is sound: none of its locks is held by a thread that the fork has not."""
+    return sys.platform == "linux" and sum(1 for _ in Path("/proc/self/task").iterdir()) == 1
+
+
+def _start_worker(lease: Connection, copied: Connection | None) -> None:
     """A worker leaves Ctrl-C to its parent, gives way to everybody else, is held to WORKER_BYTES, and ends with its
-    pool or its parent."""
+    pool or its parent. A fork has a copy of the other end of its `lease`, too."""
+    if copied:
+        copied.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(ImportError, OSError, ValueError):  # not everywhere, or held to less already
         import resource

@@ -13,7 +13,7 @@ from server.index import plan, vectors, workers
 
 vectors.TAIL_LIMIT = 300
 plan.BATCH_UNITS = 150
-workers.WORTH_MORE = 50_000
+workers.MUCH = workers.WORTH_MORE = 50_000
 workers._CHUNK_BYTES = 10_000
 
 if __name__ == "__main__":

@@ -157,6 +157,7 @@ def test_what_a_cancelled_update_wrote_stays(root: Path, open_index: Open, monke
 def test_worker_processes_find_what_one_finds(
     root: Path, open_index: Open, tmp_path: Path, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(workers, "MUCH", 1)
     monkeypatch.setattr(workers, "WORTH_MORE", 1)
     for i in range(40):
         write(root, f"m{i}.py", "\n\n".join(function(f"g{i}_{j}", j) for j in range(20)))

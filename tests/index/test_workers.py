@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_a_crash_costs_one_file(
 ) -> None:
     if parser is not crashing and sys.platform != "linux":
         pytest.skip("memory and time are bounded on Linux alone")
+    monkeypatch.setattr(workers, "MUCH", 1)
     monkeypatch.setattr(workers, "WORTH_MORE", 1)
     monkeypatch.setattr(workers, "_prepare_chunk", parser)
     names = [f"a{i}.py" for i in range(5)] + ["evil.py"] + [f"b{i}.py" for i in range(5)]
@@ -147,3 +149,49 @@ def test_a_worker_that_sends_is_let_finish(monkeypatch: pytest.MonkeyPatch) -> N
     with shift:
         shift.dismiss()
     assert ended == [1]
+
+
+def test_processes_that_have_begun_do_what_comes_first(tmp_path: Path) -> None:
+    with Workers(2) as pool:
+        pool.begin()
+        begun = pool._begun
+        assert begun
+        process = _made_by(pool, tmp_path)
+        assert pool._kept is begun
+        assert pool._begun is None
+    deadline = time.monotonic() + 30
+    while _lives(process):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_processes_that_have_begun_for_nothing_end() -> None:
+    with Workers(2) as pool:
+        pool.begin()
+        assert multiprocessing.active_children()
+    deadline = time.monotonic() + 30
+    while multiprocessing.active_children():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_process_of_several_threads_is_not_forked() -> None:
+    assert workers._has_one_thread() in ((True, False) if threading.active_count() == 1 else (False,))
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        assert not workers._has_one_thread()
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_much_begins_before_the_first_outcome_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "MUCH", 1)
+    (tmp_path / "a.py").write_text("def f(): ...\n")
+    with Workers(1) as pool:
+        outcomes = pool.prepare_all(tmp_path, [(FoundFile("a.py", 13, 0, 0), None)])
+        assert multiprocessing.active_children()
+        assert len(list(outcomes)) == 1
+        assert pool._kept is None
