@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
 
 from ..settings import DEVICES
 from .bundle import Bundle, BundleError, ModelError
@@ -116,33 +116,30 @@ class Embedder:
 
     def _embed(self, texts: Sequence[tuple[str, Sequence[int]]]) -> list[Vectors]:
         prompt = self.bundle.code_prompt
-        encodings = self._encode([prompt + text for text, _ in texts])
         parts: list[list[int]] = []
         ends: list[int] = []
-        for (text, breaks), encoding in zip(texts, encodings, strict=True):
-            ids = encoding.ids
-            parts.extend([ids] if len(ids) <= self._room else self._split(text, breaks, ids, encoding.offsets))
+        for (text, breaks), ids in zip(texts, self._encode([prompt + text for text, _ in texts]), strict=True):
+            parts.extend([ids] if len(ids) <= self._room else self._split(text, breaks, ids))
             ends.append(len(parts))
         vectors = self._run(self._code, parts)
         return [vectors[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """The unit vectors [n, dim] of the queries; what is over the model's limit is left out."""
-        encodings = self._encode([self.bundle.query_prompt + text for text in texts])
-        return self._run(self._query, [encoding.ids[: self._room] for encoding in encodings])
+        ids = self._encode([self.bundle.query_prompt + text for text in texts])
+        return self._run(self._query, [each[: self._room] for each in ids])
 
-    def _encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """The encodings without special tokens. Half a surrogate pair, which is no character, is read as `?`."""
-        sound = [text if text.isascii() else text.encode(errors="replace").decode() for text in texts]
-        encodings: list[Encoding] = self._tokenizer.encode_batch(sound, add_special_tokens=False)
-        return encodings
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text, without special ones. (Where each token stands would take a quarter more time.)"""
+        encodings = self._tokenizer.encode_batch_fast(list(map(_sound, texts)), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
-    def _split(
-        self, text: str, breaks: Sequence[int], ids: list[int], offsets: list[tuple[int, int]]
-    ) -> Iterator[list[int]]:
-        """The parts of a prompted text of too many tokens: `ids` and their `offsets`, the prompt's included."""
-        shift = len(self.bundle.code_prompt)
-        starts = [start for start, _ in offsets]
+    def _split(self, text: str, breaks: Sequence[int], ids: list[int]) -> Iterator[list[int]]:
+        """The parts of a text of too many tokens, which are `ids`, the prompt's included."""
+        prompt = self.bundle.code_prompt
+        shift = len(prompt)
+        placed = self._tokenizer.encode(_sound(prompt + text), add_special_tokens=False)
+        starts = [start for start, _ in placed.offsets]
         prompt_end = bisect_left(starts, shift)
         line_end = bisect_left(starts, shift + len(text.partition("\n")[0]))
         head = ids[: line_end if line_end <= self._room // 2 else prompt_end]
@@ -187,6 +184,11 @@ class Embedder:
             )
         unit: Vectors = np.where(norms < _TINY, self._nowhere, vectors / np.maximum(norms, _TINY))
         return unit
+
+
+def _sound(text: str) -> str:
+    """Half a surrogate pair, which is no character, is read as `?`."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _cut(cuts: Sequence[int], start: int, limit: int) -> int:
