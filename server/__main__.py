@@ -5,8 +5,12 @@ Exit status: 0 fine; 1 a failure, told in one line on stderr; 2 wrong usage; 130
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
+from typing import NoReturn
 
 from .cli.arguments import parsed
 from .settings import SettingError
@@ -62,5 +66,20 @@ def _explain(error: Exception) -> int:
     raise error
 
 
+def run() -> NoReturn:
+    """Run the command of this process, and end it.
+
+    At once, where all is written and no thread is left that has to be waited for: to take down what was imported
+    takes a tenth of a second, a third of a search.
+    """
+    status = main()
+    if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
+        with suppress(OSError, ValueError):  # told by the slower way
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    sys.exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run()
