@@ -27,8 +27,9 @@ import numpy.typing as npt
 
 from server.embed.bundle import Bundle, resolve_model
 from server.index.index import Index
+from server.index.store import StoredUnit
 from server.index.workers import Workers
-from server.search.candidates import Candidate, gather, terms_of
+from server.search.candidates import Candidates, gather, terms_of
 from server.search.features import FEATURES, feature_matrix
 from server.search.query import parse_query
 from server.search.rank import Ranking, is_symbol, order
@@ -56,7 +57,9 @@ class Case:
 
     repo: str
     symbol: bool
-    candidates: list[Candidate]
+    candidates: Candidates
+    units: list[StoredUnit]
+    """The same as they are stored."""
     features: Array
     met: list[frozenset[int]]
     targets: int
@@ -69,18 +72,21 @@ class Case:
 
     @classmethod
     def of(
-        cls, repo: str, symbol: bool, item: dict[str, Any], candidates: list[Candidate], features: Array | None = None
+        cls, index: Index, repo: str, item: dict[str, Any], candidates: Candidates, features: Array | None = None
     ) -> Case:
         """A judged question, as annotations/*.json has it, and what was found for it."""
+        stored = {unit.id: unit for unit in index.store.stored_units(candidates.units.tolist())}
+        units = [stored[unit] for unit in candidates.units.tolist()]
         targets = [_target(target) for target in [*item.get("relevant", []), *item.get("secondary", [])]]
-        met = [frozenset(i for i, target in enumerate(targets) if _meets(c, target)) for c in candidates]
-        names = {path: number for number, path in enumerate(sorted({c.path for c in candidates}))}
-        numbers = np.array([names[c.path] for c in candidates], np.int64)
+        met = [frozenset(i for i, target in enumerate(targets) if _meets(unit, target)) for unit in units]
+        names = {path: number for number, path in enumerate(sorted({unit.path for unit in units}))}
+        numbers = np.array([names[unit.path] for unit in units], np.int64)
         right = np.zeros(len(names), bool)
         for number, targets_met in zip(numbers, met, strict=True):
             right[number] |= bool(targets_met)
         features = np.empty((len(candidates), 0)) if features is None else features
-        return cls(repo, symbol, candidates, features, met, len(targets), numbers, right)
+        symbol = is_symbol(parse_query(item["query"]).text)
+        return cls(repo, symbol, candidates, units, features, met, len(targets), numbers, right)
 
 
 def judged(bench: Path, bundle: Bundle, settings: Settings) -> Iterator[tuple[str, Index, list[dict[str, Any]]]]:
@@ -91,6 +97,7 @@ def judged(bench: Path, bundle: Bundle, settings: Settings) -> Iterator[tuple[st
             with Workers(2) as workers:
                 index.update(workers=workers)
             index.vectors.follow()
+            index.postings.follow()
             yield spec["name"], index, json.loads((bench / "annotations" / f"{spec['name']}.json").read_text())
 
 
@@ -103,7 +110,7 @@ def _case(index: Index, repo: str, item: dict[str, Any]) -> Case:
     query = parse_query(item["query"])
     terms = terms_of(index, query.text)
     candidates = gather(index, terms, index.embedder.embed_queries([query.text])[0], None)
-    return Case.of(repo, is_symbol(query.text), item, candidates, feature_matrix(candidates, terms))
+    return Case.of(index, repo, item, candidates, feature_matrix(candidates, terms))
 
 
 def _target(raw: Any) -> tuple[str, int, int]:
@@ -112,7 +119,7 @@ def _target(raw: Any) -> tuple[str, int, int]:
     return raw["path"], int(raw.get("start_line") or 1), int(raw.get("end_line") or 1 << 30)
 
 
-def _meets(c: Candidate, target: tuple[str, int, int]) -> bool:
+def _meets(c: StoredUnit, target: tuple[str, int, int]) -> bool:
     path, first, last = target
     same = path == c.path or path.endswith("/" + c.path) or c.path.endswith("/" + path)
     return same and c.start_line + 1 <= last and c.end_line + 1 >= first
@@ -201,12 +208,12 @@ def ndcg(case: Case, ranking: Ranking, scores: Array | None = None) -> float:
     of the ranking, if no others are given."""
     if scores is None:
         scores = ranking.scores(case.symbol, case.candidates, case.features)
-    place = {id(c): i for i, c in enumerate(case.candidates)}
+    place = {unit: i for i, unit in enumerate(case.candidates.units.tolist())}
     ranked = order(case.candidates, scores, ranking.repeat, 10)
     seen: set[int] = set()
     gain = 0.0
-    for rank, (candidate, _) in enumerate(ranked, 1):
-        new = case.met[place[id(candidate)]] - seen
+    for rank, (unit, _) in enumerate(ranked, 1):
+        new = case.met[place[unit]] - seen
         if new:
             gain += 1 / math.log2(rank + 1)
             seen |= new

@@ -18,6 +18,8 @@ from ..workspace.overlay import Buffer
 from ..workspace.read import read_regular
 from .embeddings import Embeddings, drop_unused
 from .index import Index
+from .paths import Paths
+from .postings import Postings
 from .prepare import Embeddable, digest_of
 from .store import Store
 from .vectors import VectorIndex, Vectors
@@ -53,8 +55,10 @@ class Buffers:
         another number whenever files changed, ignore files maybe among them."""
         self.bundle = index.bundle
         self.store = Store.in_memory()
-        self._embeddings = Embeddings(self.store, index.bundle)
+        self.embeddings = Embeddings(self.store, index.bundle)
         self.vectors = VectorIndex(self.store, index.folder, index.bundle, index.settings.threads)
+        self.postings = Postings(self.store, index.folder)
+        self.paths = Paths(self.store, self.embeddings, index.bundle.dim)
         self.lock = threading.RLock()
         self._index, self._workers, self._open_now, self._stirred = index, workers, open_now, stirred
         self._judged_at = stirred()
@@ -90,6 +94,7 @@ class Buffers:
                     self._prepare(path, document.buffer)
                     document.prepared = True
             self.vectors.follow()
+            self.postings.follow()
 
     def speaking_for(self) -> frozenset[str]:
         """The files that these buffers know better than the index: what it has of them is not what the editor shows."""
@@ -147,7 +152,7 @@ class Buffers:
         vectors = self._vectors_of([*prepared.texts, prepared.path_text])
         with self.store.transaction():
             for key, value in vectors.items():
-                self._embeddings.put(key, value)
+                self.embeddings.put(key, value)
             self.store.put(prepared.state, prepared.units)
             drop_unused(self.store, SPARE_EMBEDDINGS)
 
@@ -159,7 +164,7 @@ class Buffers:
     def _vectors_of(self, texts: list[Embeddable]) -> dict[bytes, Vectors]:
         """The vectors of those texts that are not here: from the index, or from the model."""
         wanted = {text.key: text for text in texts}
-        for key in self._embeddings.known(wanted):
+        for key in self.embeddings.known(wanted):
             del wanted[key]
         found = self._index.embeddings.of(wanted)
         unknown = [text for key, text in wanted.items() if key not in found]

@@ -11,7 +11,7 @@ from pathlib import Path
 APPLICATION_ID = 0x4D4C5350
 """Stands in the database's header (SQLite's `application_id`): "MLSP"."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """SQLite's `user_version`; raised when a table changes its meaning."""
 
 DATABASE = "index.sqlite"
@@ -26,7 +26,7 @@ _SCHEMA = """
 -- Every `sum` is a checksum of the rest of the row that matters to an answer: see `server.index.sums`.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, digest BLOB NOT NULL,
+    id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, digest BLOB NOT NULL,
     language TEXT NOT NULL, skipped TEXT NOT NULL, problem TEXT NOT NULL, path_key BLOB NOT NULL,
     sum INTEGER NOT NULL);
 CREATE INDEX files_problem ON files (path) WHERE problem != '';
@@ -34,12 +34,13 @@ CREATE TABLE units (
     id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, key BLOB NOT NULL,
     name TEXT NOT NULL, container TEXT NOT NULL, kind TEXT NOT NULL, start_line INTEGER NOT NULL,
     end_line INTEGER NOT NULL, name_line INTEGER NOT NULL, name_start INTEGER NOT NULL, name_end INTEGER NOT NULL,
-    head TEXT NOT NULL, preview TEXT NOT NULL, words_sum INTEGER NOT NULL, sum INTEGER NOT NULL);
+    head TEXT NOT NULL, preview TEXT NOT NULL, terms_sum INTEGER NOT NULL, sum INTEGER NOT NULL);
 CREATE INDEX units_file ON units (file);
 CREATE INDEX units_key ON units (key);
 CREATE INDEX units_name ON units (name COLLATE NOCASE);
-CREATE VIRTUAL TABLE words USING fts5 (name, container, doc, path, body, tokenize = 'unicode61 remove_diacritics 0');
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
+-- Full text: see `server.index.words`. Terms of units that are gone stay for who counts them, until a new main file.
+CREATE TABLE terms (unit INTEGER PRIMARY KEY, terms BLOB NOT NULL);
+CREATE TABLE gone (id INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER NOT NULL, terms BLOB NOT NULL);
 CREATE TABLE embeddings (
     id INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, key BLOB NOT NULL, vectors BLOB NOT NULL,
     sum INTEGER NOT NULL, UNIQUE (model, key));

@@ -23,7 +23,9 @@ from .folder import index_folder, make_index_folder, set_aside
 from .low_priority import right_of_way
 from .memory import give_back
 from .opening import begun_anew, open_or_begin_anew, writing
+from .paths import Paths
 from .plan import BATCH_UNITS, Plan, Run, among, batches
+from .postings import Postings
 from .prepare import Embeddable, PreparedFile, Unreadable
 from .report import IndexReport, Progress
 from .stamp import seen_stamp, stamp_of
@@ -69,6 +71,8 @@ class Index:
         self.root, self.folder, self.store, self.bundle, self.settings = root, folder, store, bundle, settings
         self.embeddings = Embeddings(store, bundle)
         self.vectors = VectorIndex(store, folder, bundle, settings.threads)
+        self.postings = Postings(store, folder)
+        self.paths = Paths(store, self.embeddings, bundle.dim)
         self.shared = SharedCache(settings.shared_cache, bundle)
         self._problems: dict[str, str] = {}
         """By what they are about: a file's path, or a part of the index."""
@@ -140,7 +144,10 @@ class Index:
     @property
     def problems(self) -> list[str]:
         """What was wrong since the index was opened, the newest last."""
-        return [*self._problems.values(), *filter(None, (self.vectors.problem, self.shared.problem))]
+        return [
+            *self._problems.values(),
+            *filter(None, (self.vectors.problem, self.postings.problem, self.shared.problem)),
+        ]
 
     def pending(self) -> int:
         """Files known to have changed that are not taken up yet."""
@@ -221,6 +228,8 @@ class Index:
         self.store = Store.open(self.folder)
         self.embeddings = Embeddings(self.store, self.bundle)
         self.vectors = VectorIndex(self.store, self.folder, self.bundle, self.settings.threads)
+        self.postings = Postings(self.store, self.folder)
+        self.paths = Paths(self.store, self.embeddings, self.bundle.dim)
 
     def _plan(self, within: Collection[str]) -> Plan:
         """Compare stamps; no file's content is read."""
@@ -244,7 +253,7 @@ class Index:
             done = len(plan.removed)
             run.removed += done
         outcomes = self._prepared(plan.tasks, run)
-        if plan.new:
+        if plan.new and not self.settings.shared_cache:  # which may know all that is new
             with suppress(ModelError):  # told when it is needed
                 _ = self.embedder  # which takes as long to be there as the first outcome
         for batch in batches(outcomes):
@@ -336,11 +345,13 @@ class Index:
                 drop_unused(self.store, SPARE_EMBEDDINGS)
             self._unswept = 0
         self.embeddings.note_use(answers=True)
-        self._problems.pop("vectors", None)
-        try:
-            self.vectors.compact((lambda: self._attend(run)) if run.urgent else None)
-        except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
-            self._note("vectors", f"{self.folder}: the vectors stay in memory ({error})")
+        between = (lambda: self._attend(run)) if run.urgent else None
+        for name, derived in (("vectors", self.vectors), ("full text", self.postings)):
+            self._problems.pop(name, None)
+            try:
+                derived.compact(between)
+            except (OSError, RuntimeError, StoreError) as error:  # usearch tells a full disk by RuntimeError
+                self._note(name, f"{self.folder}: the {name} stays in memory ({error})")
         if run.urgent and not self._verified:
             self.store.verify(lambda: self._attend(run))
             self._verified = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path, PurePosixPath
@@ -14,7 +14,7 @@ from ..workspace.discover import FoundFile, content_reason
 from ..workspace.read import read_regular
 from .stamp import UNSETTLED, stamp_of
 from .store import FileState, UnitRow
-from .words import indexed
+from .words import counts, packed
 
 TEXT_LANGUAGE = "text"
 """The language of a file that no grammar is for."""
@@ -102,12 +102,12 @@ def unprepared(path: str, problem: str, stamp: str = UNSETTLED, digest: bytes = 
 def _prepared(path: str, stamp: str, data: bytes) -> PreparedFile:
     parsed = parsed_file(path, data)
     path_text = path_embeddable(path)
-    path_stems = indexed(path_text.text)
+    path_terms = counts("path", path_text.text)
     keys = [unit_key(unit, parsed.language) for unit in parsed.units]
     return PreparedFile(
         FileState(path, stamp, digest_of(data), parsed.language, parsed.skipped, parsed.problem, path_text.key),
         path_text,
-        tuple(map(_row, parsed.units, parsed.heads, keys, repeat(path_stems))),
+        tuple(map(_row, parsed.units, parsed.heads, keys, repeat(path_terms))),
         tuple(Embeddable(key, unit.text, unit.breaks) for unit, key in zip(parsed.units, keys, strict=True)),
     )
 
@@ -157,7 +157,7 @@ def path_words(path: str) -> str:
     return " ".join(PurePosixPath(path).with_suffix("").parts)
 
 
-def _row(unit: Unit, head: str, key: bytes, path_stems: str) -> UnitRow:
+def _row(unit: Unit, head: str, key: bytes, path_terms: Mapping[int, int]) -> UnitRow:
     return UnitRow(
         key,
         unit.name,
@@ -168,12 +168,14 @@ def _row(unit: Unit, head: str, key: bytes, path_stems: str) -> UnitRow:
         unit.selection,
         head,
         unit.signature or _first_line(unit.text),
-        (
-            indexed(unit.name),
-            indexed(unit.container),
-            indexed(unit.doc),
-            path_stems,
-            indexed(unit.text),
+        packed(
+            (
+                counts("name", unit.name),
+                counts("container", unit.container),
+                counts("doc", unit.doc),
+                path_terms,
+                counts("body", unit.text),
+            )
         ),
     )
 

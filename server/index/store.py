@@ -1,7 +1,8 @@
-"""The truth: an SQLite database (WAL) with a workspace's files, units, full text and embeddings.
+"""The truth: an SQLite database (WAL) with a workspace's files, units, their terms and embeddings.
 
-Everything else (the usearch file) is derived from it. Unit ids grow and are never used twice, so that whoever
-follows the database needs only ask for greater ones. Nothing here knows a model, a parser or a file system tree.
+Everything else (the files of vectors and postings) is derived from it. Unit ids grow and are never used twice, so that
+whoever follows the database needs only ask for greater ones. Nothing here knows a model, a parser or a file system
+tree.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,9 +31,8 @@ _TOTALS = "totals"
 
 _STORED = (
     "SELECT u.id, u.file, u.key, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line, u.name_start,"
-    " u.name_end, u.head, u.preview, u.words_sum, u.sum, w.name, w.container, w.doc, w.path, w.body,"
-    " f.path, f.digest, f.language, f.sum, f.stamp"
-    " FROM units u CROSS JOIN files f ON f.id = u.file CROSS JOIN words w ON w.rowid = u.id"
+    " u.name_end, u.head, u.preview, u.terms_sum, u.sum, t.terms, f.path, f.digest, f.language, f.sum, f.stamp"
+    " FROM units u CROSS JOIN files f ON f.id = u.file CROSS JOIN terms t ON t.unit = u.id"
 )
 
 _CHUNK = 500
@@ -74,7 +76,7 @@ class FileState:
 
 
 class UnitRow(NamedTuple):
-    """A unit as it is stored: `server.parse.Unit` without its text, and the words of its full text.
+    """A unit as it is stored: `server.parse.Unit` without its text, and its terms.
 
     (Many of these come from worker processes, and a dataclass takes its time to be unpickled.)
     """
@@ -90,16 +92,16 @@ class UnitRow(NamedTuple):
     head: str
     """The line of the name, up to the name's end, if it holds more than ASCII: for who counts columns differently."""
     preview: str
-    words: tuple[str, str, str, str, str]
-    """Stems of name, container, doc, path and body."""
+    terms: bytes
+    """See `server.index.words.packed`."""
 
     @property
-    def words_sum(self) -> int:
-        """The checksum of the words."""
-        return sum_of(*self.words)
+    def terms_sum(self) -> int:
+        """The checksum of the terms."""
+        return zlib.crc32(self.terms)
 
     def columns(self) -> tuple[Any, ...]:
-        """The values of table `units` from `key` to `words_sum`, in its order."""
+        """The values of table `units` from `key` to `terms_sum`, in its order."""
         return (
             self.key,
             self.name,
@@ -110,18 +112,25 @@ class UnitRow(NamedTuple):
             *self.selection,
             self.head,
             self.preview,
-            self.words_sum,
+            self.terms_sum,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class StoredUnit:
-    """A unit, its words and its file, as they were stored."""
+    """A unit and its file, as they were stored."""
 
     id: int
-    columns: tuple[Any, ...]
-    """See `UnitRow.columns`."""
-    words: tuple[str, ...]
+    """Negative for an open document's."""
+    key: bytes
+    name: str
+    container: str
+    kind: str
+    start_line: int
+    end_line: int
+    selection: tuple[int, int, int]
+    head: str
+    preview: str
     path: str
     digest: bytes
     language: str
@@ -310,20 +319,22 @@ class Store:
     def remove(self, file: int) -> None:
         """Forget a file and its units; embeddings stay. Inside of `transaction`."""
         self._counts_changed = True
-        self._db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM units WHERE file = ?)", (file,))
+        self._forget("SELECT id FROM units WHERE file = ?", file)
         self._db.execute("DELETE FROM units WHERE file = ?", (file,))
         self._db.execute("DELETE FROM files WHERE id = ?", (file,))
 
     def remove_all(self) -> None:
         """Forget all files and units; embeddings stay. Inside of `transaction`."""
         self._counts_changed = True
-        for table in ("words", "units", "files"):
+        self._forget("SELECT id FROM units WHERE id > ?", 0)
+        for table in ("units", "files"):
             self._db.execute(f"DELETE FROM {table}")
 
     def put(self, state: FileState, units: Sequence[UnitRow]) -> None:
         """Remember a file with its units in place of what was known of it. Inside of `transaction`.
 
-        A unit whose text is as before keeps its id, so that its vector and its full text stay as they are.
+        A unit whose text is as before keeps its id, so that its vector and its full text stay as they are; the lines
+        where it stands are new.
         """
         self._counts_changed = True
         [(file,)] = self._db.execute(
@@ -342,37 +353,41 @@ class Store:
                 state.path,
             ),
         ).fetchall()
-        kept: dict[tuple[bytes, int], list[int]] = {}
-        for unit, *text in self._db.execute(
-            "SELECT id, key, words_sum FROM units WHERE file = ? ORDER BY id DESC", (file,)
+        kept: dict[tuple[Any, ...], list[int]] = {}
+        for unit, *same in self._db.execute(
+            "SELECT id, key, terms_sum, kind, end_line - start_line FROM units WHERE file = ? ORDER BY id DESC", (file,)
         ):
-            kept.setdefault((text[0], text[1]), []).append(unit)
+            kept.setdefault(tuple(same), []).append(unit)
         for row in units:
-            if same := kept.get((row.key, row.words_sum)):
+            if ids := kept.get((row.key, row.terms_sum, row.kind, row.end_line - row.start_line)):
                 columns = row.columns()
                 self._db.execute(
                     "UPDATE units SET key = ?, name = ?, container = ?, kind = ?, start_line = ?, end_line = ?,"
-                    " name_line = ?, name_start = ?, name_end = ?, head = ?, preview = ?, words_sum = ?, sum = ?"
+                    " name_line = ?, name_start = ?, name_end = ?, head = ?, preview = ?, terms_sum = ?, sum = ?"
                     " WHERE id = ?",
-                    (*columns, sum_of(file, *columns), same.pop()),
+                    (*columns, sum_of(file, *columns), ids.pop()),
                 )
             else:
                 self._insert(file, row)
-        gone = [(unit,) for ids in kept.values() for unit in ids]
-        self._db.executemany("DELETE FROM words WHERE rowid = ?", gone)
-        self._db.executemany("DELETE FROM units WHERE id = ?", gone)
+        for unit in chain.from_iterable(kept.values()):
+            self._forget("SELECT ?", unit)
+            self._db.execute("DELETE FROM units WHERE id = ?", (unit,))
 
     def _insert(self, file: int, row: UnitRow) -> None:
         columns = row.columns()
         cursor = self._db.execute(
             "INSERT INTO units (file, key, name, container, kind, start_line, end_line, name_line, name_start,"
-            " name_end, head, preview, words_sum, sum) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            " name_end, head, preview, terms_sum, sum) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (file, *columns, sum_of(file, *columns)),
         )
+        self._db.execute("INSERT INTO terms (unit, terms) VALUES (?,?)", (cursor.lastrowid, row.terms))
+
+    def _forget(self, which: str, value: int) -> None:
+        """Put the terms of units aside, for those who have counted them."""
         self._db.execute(
-            "INSERT INTO words (rowid, name, container, doc, path, body) VALUES (?,?,?,?,?,?)",
-            (cursor.lastrowid, *row.words),
+            f"INSERT INTO gone (unit, terms) SELECT unit, terms FROM terms WHERE unit IN ({which})", (value,)
         )
+        self._db.execute(f"DELETE FROM terms WHERE unit IN ({which})", (value,))
 
     def stored_units(self, units: Iterable[int]) -> list[StoredUnit]:
         """Those of `units` that are there. Raises DamagedStore for what is not as it was stored."""
@@ -380,11 +395,15 @@ class Store:
 
     def _checked(self, row: tuple[Any, ...]) -> StoredUnit:
         unit, file = row[:2]
-        columns, (unit_sum, *words), (path, digest, language, file_sum, stamp) = row[2:14], row[14:20], row[20:]
-        sums = (sum_of(*words), sum_of(file, *columns), sum_of(path, digest, language))
-        if sums != (columns[-1], unit_sum, file_sum):
+        columns, unit_sum, terms, (path, digest, language, file_sum, stamp) = row[2:14], row[14], row[15], row[16:]
+        sums = (sum_of(file, *columns), sum_of(path, digest, language))
+        if sums != (unit_sum, file_sum) or not isinstance(terms, bytes) or zlib.crc32(terms) != columns[-1]:
             raise self.damaged(f"unit {unit} is not as it was stored")
-        return StoredUnit(unit, columns, tuple(words), path, digest, language, stamp)
+        key, name, container, kind, start_line, end_line, *selection, head, preview, _ = columns
+        place = (selection[0], selection[1], selection[2])
+        return StoredUnit(
+            unit, key, name, container, kind, start_line, end_line, place, head, preview, path, digest, language, stamp
+        )
 
     def verify(self, between: Callable[[], None]) -> None:
         """Look at everything, a bit that flipped included; `between` is called every now and then.
@@ -404,8 +423,6 @@ class Store:
             if not all(sound(*row) for row in self.rows(some, (first, first + _VERIFIED_ROWS - 1))):
                 raise self.damaged("an embedding is not as it was stored")
             between()
-        with self.transaction():
-            self._db.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
 
     def _highest(self, table: str) -> int:
         [(highest,)] = self.rows(f"SELECT coalesce(max(id), 0) FROM {table}")

@@ -1,9 +1,10 @@
-"""The vectors of a workspace's units, searchable: a usearch file and a tail.
+"""The vectors of a workspace's units, searchable: two files and a tail.
 
-Derived from the database and nothing else. Most vectors lie in a *main* file, an HNSW graph that is opened
-memory-mapped; those of units that came later form the *tail*, a matrix in memory that is searched exactly. Unit ids
-only grow, so that following the database means to read the units above the greatest known id. Vectors of units that
-are gone stay until the next `compact`; whoever asks drops them, since the database does not know them any more.
+Derived from the database and nothing else. Most vectors lie in the *main* files, opened memory-mapped: a matrix of
+float16, and an HNSW graph of the same in 8 bits, which finds the nearest for the matrix to compare. Those of units that
+came later form the *tail*, a matrix in memory that is searched exactly. Unit ids only grow, so that following the
+database means to read the units above the greatest known id. Vectors of units that are gone stay until most of them
+are; whoever asks drops them.
 
 One vector is normalise(code + PATH_WEIGHT * path): a function is found by what it does and by where it stands. Both
 parts are embeddings of their own in the database, so a moved file embeds no code again.
@@ -11,12 +12,9 @@ parts are embeddings of their own in the database, so a moved file embeds no cod
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
-import zlib
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,12 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..embed.bundle import Bundle
+from .derived import is_intact, sweep, write_derived
 from .low_priority import low_priority_thread
 from .store import Store
 from .sums import sound
 
 Vectors = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int64]
 
 PATH_WEIGHT = 0.5
 """Share of the path's vector in a unit's (fitted on the dev repositories by export/fit_ranking.py)."""
@@ -44,11 +44,18 @@ DEAD_VECTORS = 1_000
 MAX_PARTS = 256
 """Parts of one unit that have a vector; a key of the graph is unit id * MAX_PARTS + part."""
 
+TAIL_SHARE = 16
+"""Of what the main files hold; a tail that is longer than that, too, is added to them."""
+
 _SLICE = 1_000
 """Units added to a graph at once: 50 ms."""
 
-_CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
+_CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 24, 128, 256
 """HNSW: links a node, candidates looked at while adding and while searching."""
+
+_OVERSAMPLING = 2
+"""The graph is asked for so many times more than are wanted, since its 8 bits order what is near only roughly: then of
+the 10 nearest of all, it has 99 % (36,124 units of 20 repositories)."""
 
 _SELECT = (
     "SELECT u.id, e.vectors, e.sum, p.vectors, p.sum FROM units u CROSS JOIN files f ON f.id = u.file"
@@ -60,25 +67,62 @@ _SELECT = (
 
 @dataclass(frozen=True, slots=True)
 class Main:
-    """The graph on disk: what it holds and which file it is, as the database remembers it."""
+    """The files on disk and what they hold, as the database remembers it."""
 
-    file: str
-    high: int
-    """Units up to this id are in it."""
-    count: int
-    """Vectors in it."""
-    checksum: int
+    graph: str
+    matrix: str
+    graph_sum: int
     """CRC-32 of the file."""
+    matrix_sum: int
+    high: int
+    """Units up to this id are in them."""
+    count: int
+    """Vectors in them."""
 
     def line(self) -> str:
         """As it stands in the database."""
-        return f"{self.file} {self.high} {self.count} {self.checksum}"
+        return " ".join(map(str, astuple(self)))
 
     @classmethod
     def of(cls, line: str) -> Main:
-        """From `line()`."""
-        file, high, count, checksum = line.split(" ")
-        return cls(file, int(high), int(count), int(checksum))
+        """From `line()`. Raises ValueError."""
+        graph, matrix, *numbers = line.split(" ")
+        graph_sum, matrix_sum, high, count = map(int, numbers)
+        return cls(graph, matrix, graph_sum, matrix_sum, high, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """The main files, mapped."""
+
+    main: Main
+    graph: Any
+    keys: Ids
+    """Of the rows of `matrix`, ascending: see MAX_PARTS."""
+    matrix: npt.NDArray[np.float16]
+
+    @classmethod
+    def open(cls, folder: Path, main: Main, graph: Any) -> Mapped:
+        """With an empty `graph` of the right form. Raises OSError and ValueError for files that are damaged."""
+        intact = is_intact(folder / main.graph, main.graph_sum) and is_intact(folder / main.matrix, main.matrix_sum)
+        if not intact:
+            raise ValueError(f"{folder / main.graph}: absent or damaged")
+        graph.view(str(folder / main.graph))
+        data = np.memmap(folder / main.matrix, np.uint8, "r")
+        keys, rows = data[: 8 * main.count].view(np.int64), data[8 * main.count :].view(np.float16)
+        return cls(main, graph, keys, rows.reshape(main.count, -1))
+
+    def nearest(self, query: Vectors, count: int) -> tuple[Ids, Vectors]:
+        """Units and cosines of the nearest parts."""
+        found = self.graph.search(query, _OVERSAMPLING * count, threads=1)
+        return self._compared(query, np.searchsorted(self.keys, found.keys.astype(np.int64)))
+
+    def among(self, query: Vectors, units: Ids) -> tuple[Ids, Vectors]:
+        """Units and cosines of all parts of `units`, ascending."""
+        return self._compared(query, _between(self.keys, units * MAX_PARTS, (units + 1) * MAX_PARTS))
+
+    def _compared(self, query: Vectors, rows: Ids) -> tuple[Ids, Vectors]:
+        return self.keys[rows] // MAX_PARTS, self.matrix[rows].astype(np.float32) @ query
 
 
 class VectorIndex:
@@ -88,45 +132,52 @@ class VectorIndex:
         self._store, self._folder, self._threads = store, folder, threads
         self._model, self._dim = bundle.fingerprint, bundle.dim
         self._lock = threading.Lock()
-        self._main: Main | None = None
-        self._graph: Any = None
-        self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
-        """What is in the graph."""
+        self._line: str | None = None
+        """The database's about the main files that were taken up."""
+        self._main: Mapped | None = None
         self._tail = _Tail(self._dim)
         self._added = 0
         """Vectors that came to the tail since it held living units alone."""
         self._high = 0
         self.problem: str | None = None
-        """What was wrong with the main file, if it had to be left out."""
+        """What was wrong with the main files, if they had to be left out."""
 
     @property
     def _meta_key(self) -> str:
         return f"vectors {self._model} {self._dim} {PATH_WEIGHT}"
 
-    def search(self, query: Vectors, count: int) -> list[tuple[int, float]]:
-        """The nearest units to `query` [dim], unit length: (unit id, cosine), best first, a unit once.
+    def search(self, query: Vectors, count: int) -> tuple[Ids, Vectors]:
+        """The nearest units to `query` [dim], unit length, and their cosines, best first, a unit once.
 
         May name units that are gone. Up to `count`, more or fewer.
         """
         with self._lock:
-            ids, scores = self._tail.search(query, count)
-            if self._graph is not None:
-                found = self._graph.search(query, count, threads=1)
-                ids = np.concatenate([ids, found.keys.astype(np.int64) // MAX_PARTS])
-                scores = np.concatenate([scores, 1.0 - found.distances])
-        return _best(ids, scores, count)
+            parts = [self._tail.search(query, count)]
+            if self._main:
+                parts.append(self._main.nearest(query, count))
+        return _best(*_joined(parts), count)
 
-    def search_among(self, query: Vectors, units: Collection[int], count: int) -> list[tuple[int, float]]:
+    def search_among(self, query: Vectors, units: Ids, count: int) -> tuple[Ids, Vectors]:
         """The same of `units` alone, exactly: each of them is compared. Takes about 1 µs for each."""
-        wanted = np.sort(np.fromiter(units, np.int64, len(units)))
+        return _best(*self._compared(query, units), count)
+
+    def cosines(self, query: Vectors, units: Ids) -> Vectors:
+        """The cosine of each of `units`, of its best part; 0 of one that is not here."""
+        ids, scores = self._compared(query, units)
+        order = np.argsort(units)
+        best: Vectors = np.full(len(units), -np.inf, np.float32)
+        np.maximum.at(best, order[np.searchsorted(units, ids, sorter=order)], scores)
+        best[np.isneginf(best)] = 0
+        return best
+
+    def _compared(self, query: Vectors, units: Ids) -> tuple[Ids, Vectors]:
+        """All parts of `units` that are here."""
+        wanted = np.sort(units)
         with self._lock:
-            ids, scores = self._tail.among(query, wanted)
-            keys = self._keys[np.isin(self._keys // MAX_PARTS, wanted)]
-            if len(keys):
-                ids = np.concatenate([ids, keys // MAX_PARTS])
-                vectors = np.asarray(self._graph.get(keys.astype(np.uint64), np.float32))
-                scores = np.concatenate([scores, vectors @ query])
-        return _best(ids, scores, count)
+            parts = [self._tail.among(query, wanted)]
+            if self._main:
+                parts.append(self._main.among(query, wanted))
+        return _joined(parts)
 
     def follow(self) -> None:
         """Take up what the database has that this index has not: units above the greatest known id, and a main file
@@ -143,7 +194,7 @@ class VectorIndex:
                 self._added = 0
 
     def compact(self, between: Callable[[], None] | None = None) -> bool:
-        """Write a new main file if the tail has grown too long, most of the main file is dead, or it is damaged.
+        """Write new main files if the tail has grown too long, most of what they hold is dead, or they are damaged.
 
         To be called by the one writer, outside of a transaction. It takes seconds: with `between`, which is called
         every now and then and may write, it is done in the background. Returns whether it wrote. A full disk is no
@@ -152,60 +203,80 @@ class VectorIndex:
         self._sweep()  # what a kill has left
         with self._store.lock, self._lock:
             self._follow_main()
-            held = self._main.count if self._main and self._graph is not None else 0
+            held = self._main.main.count if self._main else 0
         units = self._store.totals().units
         [(later,)] = self._store.rows("SELECT count(*) FROM units WHERE id > ?", (self._main_high,))
-        long_tail = later > max(TAIL_LIMIT, held // 4)
+        long_tail = later > max(TAIL_LIMIT, held // TAIL_SHARE)
         mostly_dead = held > TAIL_LIMIT and units < held // 2
         if not (long_tail or mostly_dead or self.problem):
             return False
-        main = self._save(*self._all_in_a_graph(between))
+        main = self._write(None if mostly_dead else self._main, between)
         with self._store.transaction():
             self._store.set_meta(self._meta_key, main.line())
-        with self._lock:
-            self._open_main(main)
+        with self._store.lock, self._lock:
+            self._line = None  # the files may have the names and the content of the damaged ones
+            self._follow_main()
         self._sweep()
         return True
 
-    def _all_in_a_graph(self, between: Callable[[], None] | None) -> tuple[Any, int]:
-        """A graph of every unit's vectors, and the greatest unit id in it."""
-        graph = self._new_graph()
+    def _write(self, before: Mapped | None, between: Callable[[], None] | None) -> Main:
+        """Files of every unit's vectors. What stood in the files `before` is taken from there, dead units too."""
+        graph, matrix = self._new_graph(), [np.empty((0, self._dim), np.float16)]
+        keys, low = [np.empty(0, np.int64)], 0
+        if before:
+            graph.load(str(self._folder / before.main.graph))
+            keys, matrix, low = [before.keys], [before.matrix], before.main.high
         [(high,)] = self._store.rows("SELECT coalesce(max(id), 0) FROM units")
         with low_priority_thread() as background:
-            for first in range(1, high + 1, _SLICE):  # of what is written meanwhile, nothing has an id up to `high`
+            for first in range(low + 1, high + 1, _SLICE):  # of what is written meanwhile, nothing has an id up to that
                 some = (self._model, first, min(first + _SLICE - 1, high))
                 rows = self._store.rows(f"{_SELECT} WHERE u.id BETWEEN ?2 AND ?3 ORDER BY u.id", some)
-                ids, matrix = _matrix(self._store, rows, self._dim)
+                ids, vectors = _matrix(self._store, rows, self._dim)
+                keys.append(_keys(ids))
+                matrix.append(vectors.astype(np.float16))
+                added = keys[-1].astype(np.uint64)
                 if between is None:
-                    graph.add(_keys(ids), matrix, threads=self._threads)
+                    graph.add(added, vectors, threads=self._threads)
                 else:
-                    background.submit(graph.add, _keys(ids), matrix, threads=self._threads).result()
+                    background.submit(graph.add, added, vectors, threads=self._threads).result()
                     between()
-        return graph, high
+
+        def save_matrix(path: Path) -> None:
+            with path.open("wb") as file:
+                for array in keys + matrix:
+                    array.tofile(file)
+
+        graph_file = write_derived(self._folder, f"vectors-{high}-{{}}.usearch", lambda path: graph.save(str(path)))
+        matrix_file = write_derived(self._folder, f"vectors-{high}-{{}}.f16", save_matrix)
+        return Main(graph_file[0], matrix_file[0], graph_file[1], matrix_file[1], high, len(graph))
 
     def _sweep(self) -> None:
         """Delete files of vectors that no model's line names."""
         lines = self._store.rows("SELECT value FROM meta WHERE key LIKE 'vectors %'")
-        named = {str(line).split(" ")[0] for (line,) in lines}
-        for file in self._folder.glob("vectors-*.usearch*"):
-            if file.name not in named:
-                with contextlib.suppress(OSError):  # still mapped by another process, on some systems
-                    file.unlink()
+        sweep(self._folder, "vectors-*", {name for (line,) in lines for name in str(line).split(" ")[:2]})
 
     @property
     def _main_high(self) -> int:
-        """Units up to this id are in the graph."""
-        return self._main.high if self._main and self._graph is not None else 0
+        """Units up to this id are in the main files."""
+        return self._main.main.high if self._main else 0
 
     def _follow_main(self) -> None:
+        """Map the main files if they are new; if one is absent or damaged, everything goes into the tail."""
         line = self._store.meta(self._meta_key)
-        if line is None or (self._main and line == self._main.line()):
+        if line is None or line == self._line:
             return
         try:
             main = Main.of(line)
         except ValueError:
             raise self._store.damaged(f"{line!r} names the vectors") from None
-        self._open_main(main)
+        self._line, self._main, self._tail, self._high, self.problem = line, None, _Tail(self._dim), 0, None
+        try:
+            self._main = Mapped.open(self._folder, main, self._new_graph())
+            self._high = main.high
+        except (OSError, ValueError, RuntimeError):
+            self.problem = (
+                f"{self._folder / main.graph}: absent or damaged; the vectors are read from the database instead"
+            )
 
     def _new_graph(self) -> Any:
         # onnxruntime crashes when it is imported after usearch, unless this came before both.
@@ -215,51 +286,18 @@ class VectorIndex:
         return Index(
             ndim=self._dim,
             metric="cos",
-            dtype="f16",
+            dtype="i8",
             connectivity=_CONNECTIVITY,
             expansion_add=_EXPANSION_ADD,
             expansion_search=_EXPANSION_SEARCH,
         )
-
-    def _save(self, graph: Any, high: int) -> Main:
-        scratch = self._folder / f"vectors-{os.getpid()}.usearch.tmp"
-        try:
-            graph.save(str(scratch))
-            checksum = _checksum(scratch)
-            main = Main(f"vectors-{high}-{checksum:08x}.usearch", high, len(graph), checksum)
-            with scratch.open("rb+") as written:
-                os.fsync(written.fileno())
-            scratch.chmod(0o600)
-            scratch.replace(self._folder / main.file)
-        except BaseException:
-            scratch.unlink(missing_ok=True)
-            raise
-        return main
-
-    def _open_main(self, main: Main) -> None:
-        """Map the main file; one that is absent or damaged is left out, and everything goes into the tail."""
-        path = self._folder / main.file
-        self._graph, self._keys, self._main = None, np.empty(0, np.int64), main
-        self._tail = _Tail(self._dim)
-        try:
-            intact = _checksum(path) == main.checksum
-        except OSError:
-            intact = False
-        if intact:
-            graph = self._new_graph()
-            graph.view(str(path))
-            self._graph, self._high, self.problem = graph, main.high, None
-            self._keys = np.asarray(graph.keys).astype(np.int64)
-        else:
-            self._high = 0
-            self.problem = f"{path}: absent or damaged; the vectors are read from the database instead"
 
 
 class _Tail:
     """Unit ids and their vectors in memory, searched exactly. There is room for more than are there."""
 
     def __init__(self, dim: int) -> None:
-        self._room_ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._room_ids: Ids = np.empty(0, np.int64)
         self._room: Vectors = np.empty((0, dim), np.float32)
         self._count = 0
 
@@ -267,14 +305,14 @@ class _Tail:
         return self._count
 
     @property
-    def _ids(self) -> npt.NDArray[np.int64]:
+    def _ids(self) -> Ids:
         return self._room_ids[: self._count]
 
     @property
     def _matrix(self) -> Vectors:
         return self._room[: self._count]
 
-    def add(self, ids: npt.NDArray[np.int64], matrix: Vectors) -> int:
+    def add(self, ids: Ids, matrix: Vectors) -> int:
         """Returns how many."""
         end = self._count + len(ids)
         if end > len(self._room):
@@ -283,7 +321,7 @@ class _Tail:
         self._count = end
         return len(ids)
 
-    def keep(self, units: npt.NDArray[np.int64]) -> None:
+    def keep(self, units: Ids) -> None:
         """Drop what is not of `units`."""
         alive = np.isin(self._ids, units)
         self._room_ids, self._room = self._ids[alive], self._matrix[alive]
@@ -294,27 +332,34 @@ class _Tail:
         self._room_ids, self._room = np.empty(count, np.int64), np.empty((count, matrix.shape[1]), np.float32)
         self._room_ids[: self._count], self._room[: self._count] = ids, matrix
 
-    def search(self, query: Vectors, count: int) -> tuple[npt.NDArray[np.int64], Vectors]:
+    def search(self, query: Vectors, count: int) -> tuple[Ids, Vectors]:
         scores = self._matrix @ query
         if len(scores) <= count:
             return self._ids, scores
         best = np.argpartition(-scores, count)[:count]
         return self._ids[best], scores[best]
 
-    def among(self, query: Vectors, units: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Vectors]:
+    def among(self, query: Vectors, units: Ids) -> tuple[Ids, Vectors]:
         """All parts of `units`."""
-        chosen = np.isin(self._ids, units)
+        chosen = _between(self._ids, units, units + 1)
         return self._ids[chosen], self._matrix[chosen] @ query
 
 
-def _best(ids: npt.NDArray[np.int64], scores: Vectors, count: int) -> list[tuple[int, float]]:
-    """(unit id, score) of parts, best first, a unit once."""
-    best: dict[int, float] = {}
-    for place in np.argsort(-scores, kind="stable"):
-        best.setdefault(int(ids[place]), float(scores[place]))
-        if len(best) == count:
-            break
-    return list(best.items())
+def _between(ascending: Ids, low: Ids, high: Ids) -> Ids:
+    """Places of all values that are in one of the ranges [low, high); these ascend, too."""
+    first = np.searchsorted(ascending, low)
+    lengths = np.searchsorted(ascending, high) - first
+    # Of each range first, first + 1, …: a running number less what ran before it.
+    places: Ids = np.arange(lengths.sum()) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+    return places
+
+
+def _best(ids: Ids, scores: Vectors, count: int) -> tuple[Ids, Vectors]:
+    """Units and the scores of their best parts, best first."""
+    order = np.argsort(-scores, kind="stable")
+    _, first = np.unique(ids[order], return_index=True)
+    best = order[np.sort(first)[:count]]
+    return ids[best], scores[best]
 
 
 def combine(code: Vectors, path: Vectors) -> Vectors:
@@ -340,22 +385,19 @@ def unpack(store: Store, code: Sequence[bytes], paths: Sequence[bytes], dim: int
     return parts, np.repeat(places, counts, axis=0), counts
 
 
-def _matrix(store: Store, rows: list[tuple[Any, ...]], dim: int) -> tuple[npt.NDArray[np.int64], Vectors]:
+def _matrix(store: Store, rows: list[tuple[Any, ...]], dim: int) -> tuple[Ids, Vectors]:
     """Rows of _SELECT as (unit id of each part [n], combined vectors [n, dim])."""
     parts = [sound(*row[1:3])[: MAX_PARTS * 2 * dim] for row in rows]
     code, path, counts = unpack(store, parts, [sound(*row[3:5]) for row in rows], dim)
     return np.repeat(np.array([row[0] for row in rows], np.int64), counts), combine(code, path)
 
 
-def _keys(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+def _joined(parts: Sequence[tuple[Ids, Vectors]]) -> tuple[Ids, Vectors]:
+    return np.concatenate([ids for ids, _ in parts]), np.concatenate([scores for _, scores in parts])
+
+
+def _keys(ids: Ids) -> Ids:
     """The graph's keys for ascending unit ids, one for each part."""
     first = np.searchsorted(ids, ids)
-    return (ids * MAX_PARTS + (np.arange(len(ids)) - first)).astype(np.uint64)
-
-
-def _checksum(path: Path) -> int:
-    value = 0
-    with path.open("rb") as data:
-        while block := data.read(1 << 20):
-            value = zlib.crc32(block, value)
-    return value
+    keys: Ids = ids * MAX_PARTS + (np.arange(len(ids)) - first)
+    return keys

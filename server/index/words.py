@@ -1,15 +1,27 @@
-"""Text -> the words that full-text search and ranking compare: identifiers split, lower case, stemmed."""
+"""Text -> the words that full-text search and ranking compare: identifiers split, lower case, stemmed.
+
+What an index keeps of a text are *terms*: 32-bit hashes of its stems, and how often each stands in which field.
+"""
 
 from __future__ import annotations
 
 import re
+import zlib
+from array import array
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import Stemmer
 
+FIELDS = ("name", "container", "doc", "path", "body")
+"""The fields of a unit, in the order of their bits in a count."""
+
 MAX_REPEATS = 4
-"""How often one word of a unit is stored: BM25 saturates there, and long tables of constants would fill the index."""
+"""How often one word of a field counts: BM25 saturates there, and long tables of constants would fill the index."""
+
+FIELD_BITS = 3
+"""Of a count for each field, the first lowest: enough for MAX_REPEATS."""
 
 MAX_WORD = 40
 """Longer runs of letters are data (hashes, encoded blobs), not words."""
@@ -50,9 +62,27 @@ def stems(text: str) -> list[str]:
     return [word for word in map(_stem_of, _parts(text)) if word]
 
 
-def indexed(text: str) -> str:
-    """`text` as it is stored for full-text search: its stems, each at most MAX_REPEATS times."""
-    return " ".join([" ".join([word] * min(count, MAX_REPEATS)) for word, count in Counter(stems(text)).items()])
+@lru_cache(maxsize=1 << 17)
+def term(word: str) -> int:
+    """The term of a stem: its CRC-32. (Of a hundred thousand stems one pair has the same.)"""
+    return zlib.crc32(word.encode())
+
+
+def counts(field: str, text: str) -> dict[int, int]:
+    """Term -> how often it stands in `text`, in the bits of `field`."""
+    shift = FIELD_BITS * FIELDS.index(field)
+    found = Counter([term(word) for word in map(_stem_of, _parts(text)) if word])
+    return {each: min(count, MAX_REPEATS) << shift for each, count in found.items()}
+
+
+def packed(fields: Iterable[Mapping[int, int]]) -> bytes:
+    """The terms of all fields as they are stored: n terms (uint32, ascending), then n counts (uint16)."""
+    merged: dict[int, int] = {}
+    for field in fields:
+        for each, count in field.items():
+            merged[each] = merged.get(each, 0) | count
+    ordered = sorted(merged)
+    return array("I", ordered).tobytes() + array("H", map(merged.__getitem__, ordered)).tobytes()
 
 
 def query_stems(text: str) -> list[str]:

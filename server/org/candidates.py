@@ -6,20 +6,24 @@ All that hangs on the form of the local search's candidates is here.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from ..index.segment import TERM_BYTES, Segment, UnitTerms
+from ..index.store import StoredUnit
 from ..index.vectors import Vectors
-from ..index.words import query_stems
+from ..index.words import query_stems, term
 from ..parse import KINDS
 from ..search.answer import Query
-from ..search.candidates import DENSE, FIELD_WEIGHTS, LEXICAL, NAMED, POSTINGS, Candidate, Terms
+from ..search.bm25 import Scores, damping, impact
+from ..search.candidates import DENSE, LEXICAL, NAMED, Candidates, Terms, named, weigh
 from ..search.filters import path_matcher
 from .filters import Allowed, Workspaces
 from .names import is_name, is_path
-from .wire import IMPACTS, as_text, bm25
+from .wire import IMPACTS, as_lexeme, as_text
 
 if TYPE_CHECKING:
     import psycopg
@@ -39,50 +43,51 @@ MAX_TEXT = 10_000
 
 MAX_LINE = 2**31 - 2
 
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _MAX_NAME = 200
 """Characters of a name that are compared; see the index in the schema."""
 
 
+class OrgUnit(NamedTuple):
+    """A unit that somebody published."""
+
+    stored: StoredUnit
+    """Its path is that in its workspace, its id its place among what was found."""
+    workspace: str
+
+
 @dataclass(frozen=True)
 class Found:
-    """A candidate, and where it is from. The candidate's path begins with the workspace's name: for ranking, all
-    workspaces are folders of one tree."""
+    """What may answer: as ranking takes it, and as it was published."""
 
-    candidate: Candidate
-    workspace: str
-    path: str
+    candidates: Candidates
+    """Their paths begin with the workspaces' names: for ranking, all workspaces are folders of one tree."""
+    units: list[OrgUnit]
+    """The candidates' ids are their places here."""
+
+
+class _Row(NamedTuple):
+    """A unit as it was read, before it is numbered."""
+
+    id: int
+    file: int
+    unit: OrgUnit
+    terms: bytes
+    path_cosine: float
+    dense: float
 
 
 def terms_of(connection: psycopg.Connection, text: str, among: Workspaces) -> Terms:
     """The query's stems with their weights in these workspaces."""
     stems = query_stems(text)
+    lexemes = [as_lexeme(term(stem)) for stem in stems]
     some = "" if among.all else " AND workspace = ANY(%(workspaces)s)"
     rows = connection.execute(
-        f"SELECT word, sum(units) FROM words WHERE word = ANY(%(stems)s){some} GROUP BY word".encode(),
-        {"stems": stems, "workspaces": list(among.names)},
+        f"SELECT term, sum(units) FROM terms WHERE term = ANY(%(terms)s){some} GROUP BY term".encode(),
+        {"terms": lexemes, "workspaces": list(among.names)},
     ).fetchall()
-    counts = {word: int(units) for word, units in rows}
-    return _weighed(text, stems, counts, among.units)
-
-
-def _weighed(text: str, stems: Sequence[str], counts: Mapping[str, int], units: int) -> Terms:
-    frequency = {stem: math.log(1 + (units + 1) / (counts.get(stem, 0) + 0.5)) for stem in stems}
-    total = sum(frequency.values()) or 1.0
-    rare: list[str] = []
-    visited = 0
-    for stem in sorted((s for s in stems if s in counts), key=counts.__getitem__):
-        visited += counts[stem]
-        if visited > POSTINGS and rare:
-            break
-        rare.append(stem)
-    identifiers = tuple(dict.fromkeys(_IDENTIFIER.findall(text)))
-    weights = {stem: value / total for stem, value in frequency.items()}
-    return Terms(weights, tuple(rare), identifiers, {stem: _rarity(counts.get(stem, 0), units) for stem in stems})
-
-
-def _rarity(having: int, units: int) -> float:
-    return max(1e-6, math.log((max(0, units - having) + 0.5) / (having + 0.5)))
+    counts = {lexeme: int(units) for lexeme, units in rows}
+    having = np.array([counts.get(lexeme, 0) for lexeme in lexemes], np.int64)
+    return weigh(text, stems, having, among.units, among.words / max(among.units, 1))
 
 
 def gather(
@@ -93,7 +98,7 @@ def gather(
     among: Workspaces,
     passing: Allowed,
     odd: Callable[[str], None],
-) -> list[Found]:
+) -> Found:
     """The candidates of a query, in no order. `vector` [dim] is None when only full text is asked.
 
     `odd` hears of rows that nobody of us can have published; they are left out.
@@ -103,13 +108,13 @@ def gather(
         texts, others = _by_text(connection, terms, passing), _by_name(connection, terms, passing)
     if vector is not None:
         others |= _by_vector(connection, vector, passing)
-    found = _matching(_load(connection, texts | others, vector, among, odd), query.paths)
-    scores = _text_scores(found, texts, terms, among)
-    return [
-        replace(each, candidate=replace(each.candidate, lexical=scores.get(each.candidate.unit, 0.0)))
-        for each in found
-        if each.candidate.unit in scores or each.candidate.unit in others
-    ]
+    rows = _matching(_load(connection, texts | others, vector, among, odd), query.paths)
+    # In the order of the tree, so that what scores the same has one.
+    rows.sort(key=lambda row: (row.unit.workspace, row.unit.stored.path, row.unit.stored.start_line))
+    found = _found(rows, terms)
+    lexical = _best(found.candidates.lexical * [row.id in texts for row in rows])
+    chosen = (lexical > 0) | np.array([row.id in others for row in rows], bool)
+    return replace(found, candidates=replace(found.candidates, lexical=lexical).where(chosen))
 
 
 def _by_vector(connection: psycopg.Connection, vector: Vectors, passing: Allowed) -> set[int]:
@@ -125,13 +130,12 @@ def _by_vector(connection: psycopg.Connection, vector: Vectors, passing: Allowed
 def _by_text(connection: psycopg.Connection, terms: Terms, passing: Allowed) -> set[int]:
     if not terms.rare:
         return set()
-    quoted = ["'" + stem.replace("'", "''").replace("\\", "\\\\") + "'" for stem in terms.rare]
-    values: dict[str, Any] = {"any": " | ".join(quoted), "impacts": list(IMPACTS)}
-    for number, (stem, text) in enumerate(zip(terms.rare, quoted, strict=True)):
-        values |= {f"stem{number}": text, f"rarity{number}": terms.rarity[stem]}
+    lexemes = {place: f"'{as_lexeme(terms.terms[place])}'" for place in terms.rare}
+    values: dict[str, Any] = {"any": " | ".join(lexemes.values()), "impacts": list(IMPACTS)}
+    for place, lexeme in lexemes.items():
+        values |= {f"term{place}": lexeme, f"rarity{place}": float(terms.rarity[place])}
     score = " + ".join(
-        f"%(rarity{number})s * ts_rank(%(impacts)s::real[], lexemes, %(stem{number})s::tsquery)"
-        for number in range(len(quoted))
+        f"%(rarity{place})s * ts_rank(%(impacts)s::real[], lexemes, %(term{place})s::tsquery)" for place in lexemes
     )
     rows = connection.execute(
         f"SELECT id FROM units WHERE lexemes @@ %(any)s::tsquery AND {passing.sql} ORDER BY {score} DESC, id"
@@ -152,12 +156,12 @@ def _by_name(connection: psycopg.Connection, terms: Terms, passing: Allowed) -> 
 
 
 _COLUMNS = (
-    "u.id, u.workspace, f.path, u.language, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line,"
-    " u.name_start, u.name_end, u.head, u.preview, u.key, u.words, f.digest"
+    "u.id, u.file, u.workspace, f.path, u.language, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line,"
+    " u.name_start, u.name_end, u.head, u.preview, u.key, f.digest, u.terms"
 )
 _COSINES = (
-    " CROSS JOIN LATERAL (SELECT 1 - (p.code <=> %(vector)s::halfvec) AS code, 1 - (f.path_vector <=>"
-    " %(vector)s::halfvec) AS path, 1 - (p.combined <=> %(vector)s::halfvec) AS dense FROM parts p"
+    " CROSS JOIN LATERAL (SELECT 1 - (f.path_vector <=> %(vector)s::halfvec) AS path,"
+    " 1 - (p.combined <=> %(vector)s::halfvec) AS dense FROM parts p"
     " WHERE p.unit = u.id ORDER BY dense DESC LIMIT 1) AS best"
 )
 
@@ -168,18 +172,18 @@ def _load(
     vector: Vectors | None,
     among: Workspaces,
     odd: Callable[[str], None],
-) -> list[Found]:
-    cosines, best = (", best.code, best.path, best.dense", _COSINES) if vector is not None else (", 0, 0, 0", "")
+) -> list[_Row]:
+    cosines, best = (", best.path, best.dense", _COSINES) if vector is not None else (", 0, 0", "")
     rows = connection.execute(
         f"SELECT {_COLUMNS}{cosines} FROM units u JOIN files f ON f.id = u.file{best}"
         " WHERE u.id = ANY(%(units)s)".encode(),
         {"units": list(units), "vector": None if vector is None else as_text(vector)},
     ).fetchall()
-    found = list[Found]()
+    found = list[_Row]()
     for row in rows:
-        name = among.names.get(row[1])
+        name = among.names.get(row[2])
         if name is not None and _is_sound(name, row):
-            found.append(_found(name, row))
+            found.append(_row(name, row))
         else:
             odd(name or "?")
     return found
@@ -187,8 +191,8 @@ def _load(
 
 def _is_sound(name: str, row: Sequence[Any]) -> bool:
     """Whether a row may be believed: that somebody of us wrote it, one knows only by its form."""
-    path, _, *texts = row[2:6]
-    kind, (start, end, *place), (head, preview), words, numbers = row[6], row[7:12], row[12:14], row[15], row[17:20]
+    path, _, *texts = row[3:7]
+    kind, (start, end, *place), (head, preview), terms, cosines = row[7], row[8:13], row[13:15], row[17], row[18:20]
     return (
         is_name(name)
         and is_path(path)
@@ -196,31 +200,61 @@ def _is_sound(name: str, row: Sequence[Any]) -> bool:
         and all(len(text) <= MAX_TEXT for text in (path, *texts, head, preview))
         and 0 <= start <= end <= MAX_LINE
         and all(0 <= number <= MAX_LINE for number in place)
-        and len(words) == len(FIELD_WEIGHTS)
-        and None not in words
-        and all(map(math.isfinite, numbers))
+        and len(terms) % TERM_BYTES == 0
+        and all(map(math.isfinite, cosines))
     )
 
 
-def _found(name: str, row: Sequence[Any]) -> Found:
-    unit, _, path, language, own_name, container, kind, start, end, line, first, last, head, preview, key = row[:15]
-    words, digest, code_cosine, path_cosine, dense = row[15:]
-    candidate = Candidate(
-        unit, f"{name}/{path}", language, own_name, container, kind, start, end, (line, first, last), head, preview,
-        bytes(key), tuple(words), code_cosine, path_cosine, dense, 0.0, "", bytes(digest),
+def _row(workspace: str, row: Sequence[Any]) -> _Row:
+    path, language, name, container, kind, start, end, line, first, last, head, preview, key, digest = row[3:17]
+    stored = StoredUnit(
+        0, bytes(key), name, container, kind, start, end, (line, first, last), head, preview, path, bytes(digest),
+        language, "",
     )  # fmt: skip
-    return Found(candidate, name, path)
+    return _Row(row[0], row[1], OrgUnit(stored, workspace), bytes(row[17]), *row[18:20])
 
 
-def _matching(found: list[Found], patterns: Sequence[str]) -> list[Found]:
+def _matching(rows: list[_Row], patterns: Sequence[str]) -> list[_Row]:
     matches = path_matcher(patterns) if patterns else lambda _: True
-    return [each for each in found if matches(each.path)]
+    return [row for row in rows if matches(row.unit.stored.path)]
 
 
-def _text_scores(found: list[Found], texts: set[int], terms: Terms, among: Workspaces) -> dict[int, float]:
-    """Unit -> BM25, of the best of those that full text chose."""
-    usual = among.words / max(among.units, 1)
-    rarity = {stem: terms.rarity[stem] for stem in terms.rare}
-    candidates = (each.candidate for each in found if each.candidate.unit in texts)
-    scores = {c.unit: bm25(c.words, rarity, usual) for c in candidates}
-    return {unit: scores[unit] for unit in sorted(scores, key=lambda unit: -scores[unit])[:LEXICAL]}
+def _found(rows: list[_Row], terms: Terms) -> Found:
+    """The rows as candidates, with BM25 of them all. Units and files are numbered anew: their ids may be too great for
+    a segment's."""
+    files = {file: number for number, file in enumerate(dict.fromkeys(row.file for row in rows))}
+    units = [OrgUnit(replace(row.unit.stored, id=number), row.unit.workspace) for number, row in enumerate(rows)]
+    segment = Segment.of(
+        [
+            UnitTerms(unit.id, files[row.file], unit.kind, unit.end_line - unit.start_line + 1, row.terms)
+            for row, (unit, _) in zip(rows, units, strict=True)
+        ]
+    )
+    counts = segment.counts_of(np.arange(len(rows), dtype=np.uint32), terms.terms)
+    damped, lexical = damping(segment.lengths, terms.mean_length), np.zeros(len(rows), np.float32)
+    for place in terms.rare:
+        lexical += impact(counts[:, place], damped, float(terms.rarity[place]))
+    candidates = Candidates(
+        segment.units.astype(np.int64),
+        segment.files.astype(np.int64),
+        segment.kinds,
+        segment.lines,
+        segment.name_lengths,
+        counts,
+        lexical,
+        np.array([named(unit.name, terms.identifiers) for unit, _ in units], np.uint8),
+        np.array([row.dense for row in rows], np.float32),
+        np.array([row.path_cosine for row in rows], np.float32),
+        {files[row.file]: f"{row.unit.workspace}/{row.unit.stored.path}" for row in rows},
+    )
+    return Found(candidates, units)
+
+
+def _best(lexical: Scores) -> Scores:
+    """The LEXICAL greatest, 0 in place of the others."""
+    if len(lexical) <= LEXICAL:
+        return lexical
+    kept = np.argpartition(-lexical, LEXICAL)[:LEXICAL]
+    best = np.zeros_like(lexical)
+    best[kept] = lexical[kept]
+    return best

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..index.index import Index
 from ..index.prepare import digest_of
@@ -14,7 +15,8 @@ from ..index.version import units_version
 from .names import is_path
 
 _VECTORS = (
-    "SELECT u.id, e.vectors, e.sum, p.vectors, p.sum FROM units u CROSS JOIN files f ON f.id = u.file"
+    "SELECT u.id, e.vectors, e.sum, p.vectors, p.sum, t.terms FROM units u CROSS JOIN files f ON f.id = u.file"
+    " CROSS JOIN terms t ON t.unit = u.id"
     " CROSS JOIN embeddings e ON e.model = ? AND e.key = u.key"
     " CROSS JOIN embeddings p ON p.model = e.model AND p.key = f.path_key WHERE u.id IN (?)"
 )
@@ -32,9 +34,11 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True)
 class LocalUnit:
-    """A unit and its vectors."""
+    """A unit, its vectors and its terms."""
 
     stored: StoredUnit
+    terms: bytes
+    """See `server.index.words.packed`."""
     code: Vectors
     """[parts, dim]"""
 
@@ -89,21 +93,21 @@ def read(index: Index, paths: Iterable[str]) -> list[FileToPublish]:
     for unit in units:
         if unit.path in lacking:
             continue
-        code_vectors, place = own[unit.id]
+        code_vectors, place, terms = own[unit.id]
         if unit.path not in files:
             mark = _mark(unit.digest, unit.language)
             files[unit.path] = FileToPublish(unit.path, unit.language, unit.digest, mark, place)
-        files[unit.path].units.append(LocalUnit(unit, code_vectors))
+        files[unit.path].units.append(LocalUnit(unit, terms, code_vectors))
     return list(files.values())
 
 
 def _by_unit(
-    rows: Sequence[Sequence[object]], code: Vectors, places: Vectors, counts: Sequence[int]
-) -> dict[object, tuple[Vectors, Vectors]]:
-    """Unit -> its vectors [parts, dim] and its path's [dim]."""
-    found: dict[object, tuple[Vectors, Vectors]] = {}
+    rows: Sequence[Sequence[Any]], code: Vectors, places: Vectors, counts: Sequence[int]
+) -> dict[int, tuple[Vectors, Vectors, bytes]]:
+    """Unit -> its vectors [parts, dim], its path's [dim], and its terms."""
+    found: dict[int, tuple[Vectors, Vectors, bytes]] = {}
     start = 0
     for row, count in zip(rows, counts, strict=True):
-        found[row[0]] = (code[start : start + count], places[start])
+        found[row[0]] = (code[start : start + count], places[start], row[5])
         start += count
     return found

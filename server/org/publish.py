@@ -37,17 +37,16 @@ STATEMENT_SECONDS = 300
 _FILE = "id workspace path_key path language mark digest units path_vector".split()
 _UNIT = (
     "id workspace file language kind key name container start_line end_line name_line name_start name_end head preview"
-    " words length lexemes"
+    " terms length lexemes"
 ).split()
-_PART = "unit workspace file language kind code combined".split()
+_PART = "unit workspace file language kind combined".split()
 _TYPES = {
     **dict.fromkeys(("id", "file", "unit"), "int8"),
     **dict.fromkeys(
         ("workspace", "units", "start_line", "end_line", "name_line", "name_start", "name_end", "length"), "int4"
     ),
-    **dict.fromkeys(("path_key", "mark", "digest", "key"), "bytea"),
-    **dict.fromkeys(("path_vector", "code", "combined"), "halfvec"),
-    "words": "text[]",
+    **dict.fromkeys(("path_key", "mark", "digest", "key", "terms"), "bytea"),
+    **dict.fromkeys(("path_vector", "combined"), "halfvec"),
     "lexemes": "tsvector",
 }
 """Of columns; `text` is every other one's."""
@@ -103,7 +102,7 @@ def unpublish(url: str, name: str) -> bool:
             connection.execute(f"SET search_path = {schema}, public".encode())
             with _turn(connection, f"{schema} {name}", lambda: None), connection.transaction():
                 gone = connection.execute("DELETE FROM workspaces WHERE name = %s RETURNING id", (name,)).fetchall()
-                for table in ("parts", "units", "files", "words") if gone else ():
+                for table in ("parts", "units", "files", "terms") if gone else ():
                     connection.execute(f"DELETE FROM {table} WHERE workspace = ANY(%s)".encode(), ([gone[0][0]],))
                 found = found or bool(gone)
     return found
@@ -179,7 +178,7 @@ class _Target:
         self._count("-", "file = ANY(%(files)s)", values)
         for table, column in (("parts", "file"), ("units", "file"), ("files", "id")):
             self._db.execute(f"DELETE FROM {table} WHERE {column} = ANY(%(files)s)".encode(), values)
-        self._db.execute("DELETE FROM words WHERE workspace = %(workspace)s AND units <= 0", values)
+        self._db.execute("DELETE FROM terms WHERE workspace = %(workspace)s AND units <= 0", values)
 
     def _insert(self, files: Sequence[FileToPublish]) -> None:
         if not files:
@@ -212,12 +211,12 @@ class _Target:
                 copy.write_row(row)
 
     def _count(self, sign: str, which: str, values: dict[str, Any]) -> None:
-        """Take units into the numbers that rank them, or out of them: in how many each stem is, how many there are, and
+        """Take units into the numbers that rank them, or out of them: in how many each term is, how many there are, and
         how many words they have."""
         self._db.execute(
-            f"INSERT INTO words AS known (word, workspace, units) SELECT word, %(workspace)s, {sign} count(*)"
-            f" FROM units, unnest(tsvector_to_array(lexemes)) AS word WHERE {which} GROUP BY word"
-            " ON CONFLICT (word, workspace) DO UPDATE SET units = known.units + excluded.units".encode(),
+            f"INSERT INTO terms AS known (term, workspace, units) SELECT term, %(workspace)s, {sign} count(*)"
+            f" FROM units, unnest(tsvector_to_array(lexemes)) AS term WHERE {which} GROUP BY term"
+            " ON CONFLICT (term, workspace) DO UPDATE SET units = known.units + excluded.units".encode(),
             values,
         )
         self._db.execute(
@@ -268,14 +267,16 @@ def _file_row(id_: int, workspace: int, file: FileToPublish) -> tuple[Any, ...]:
     return id_, workspace, key, file.path, file.language, file.mark, file.digest, len(file.units), vector
 
 
-def _unit_row(id_: int, workspace: int, file: int, unit: LocalUnit) -> tuple[Any, ...]:
+def _unit_row(id_: int, workspace: int, file: int, local: LocalUnit) -> tuple[Any, ...]:
     """The columns of _UNIT."""
-    key, name, container, kind, *lines, head, preview, _ = unit.stored.columns
-    names, words = map(_storable, (name, container)), [_storable(field) for field in unit.stored.words]
-    texts = (_storable(head), _storable(preview))
-    length = sum(len(field.split()) for field in words)
-    language = unit.stored.language
-    return id_, workspace, file, language, kind, key, *names, *lines, *texts, words, length, lexemes_of(words)
+    unit = local.stored
+    names, texts = map(_storable, (unit.name, unit.container)), map(_storable, (unit.head, unit.preview))
+    lines = (unit.start_line, unit.end_line, *unit.selection)
+    lexemes = lexemes_of(local.terms)
+    return (
+        id_, workspace, file, unit.language, unit.kind, unit.key, *names, *lines, *texts, local.terms, lexemes.words,
+        lexemes,
+    )  # fmt: skip
 
 
 def _part_rows(
@@ -283,9 +284,9 @@ def _part_rows(
 ) -> Iterator[tuple[Any, ...]]:
     """The columns of _PART, a row for each part."""
     places = np.broadcast_to(path_vector, local.code.shape)
-    kind = local.stored.columns[3]
-    for code, combined in zip(local.code, combine(local.code, places), strict=True):
-        yield unit, workspace, file, local.stored.language, kind, HalfVector(code), HalfVector(combined)
+    kind = local.stored.kind
+    for combined in combine(local.code, places):
+        yield unit, workspace, file, local.stored.language, kind, HalfVector(combined)
 
 
 def _storable(text: str) -> str:

@@ -1,8 +1,8 @@
 """The tables: one PostgreSQL schema for each model, so that vectors of two never mix and each has an index of its own.
 
-`files` and `units` are what the workspaces have, `parts` the vectors (a long unit has several), `words` in how many
-units of a workspace a stem is. All that belongs to a file is written and deleted in one transaction, which is why
-nothing here refers by a foreign key: PostgreSQL would look up every row again.
+`files` and `units` are what the workspaces have, `parts` the vectors (a long unit has several), `terms` in how many
+units of a workspace a term is (in hexadecimal, as in `lexemes`). All that belongs to a file is written and deleted in
+one transaction, which is why nothing here refers by a foreign key: PostgreSQL would look up every row again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .connect import OrgError, told
 if TYPE_CHECKING:
     import psycopg
 
-FORMAT = 1
+FORMAT = 2
 """Raised when a table changes its meaning; each format has schemas of its own."""
 
 _PREFIX = "meaning_"
 _CREATING = 0x6D6C7370
 """The advisory lock of who makes tables."""
 _M, _EF_CONSTRUCTION = 16, 64
-"""HNSW: pgvector's own defaults, and those of the local index."""
+"""HNSW: pgvector's own defaults."""
 
 _TABLES = """
 CREATE TABLE workspaces (
@@ -39,7 +39,7 @@ CREATE TABLE units (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, workspace int NOT NULL, file bigint NOT NULL,
   language text NOT NULL, kind text NOT NULL, key bytea NOT NULL, name text NOT NULL, container text NOT NULL,
   start_line int NOT NULL, end_line int NOT NULL, name_line int NOT NULL, name_start int NOT NULL,
-  name_end int NOT NULL, head text NOT NULL, preview text NOT NULL, words text[] NOT NULL, length int NOT NULL,
+  name_end int NOT NULL, head text NOT NULL, preview text NOT NULL, terms bytea NOT NULL, length int NOT NULL,
   lexemes tsvector NOT NULL);
 ALTER TABLE units ALTER COLUMN lexemes SET STORAGE MAIN;
 CREATE INDEX ON units (file);
@@ -48,14 +48,14 @@ CREATE INDEX ON units (lower(left(name, 200)));
 CREATE INDEX ON units USING gin (lexemes) WITH (fastupdate = off);
 CREATE TABLE parts (
   unit bigint NOT NULL, workspace int NOT NULL, file bigint NOT NULL, language text NOT NULL, kind text NOT NULL,
-  code halfvec({dim}) NOT NULL, combined halfvec({dim}) NOT NULL);
+  combined halfvec({dim}) NOT NULL);
 CREATE INDEX ON parts (unit);
 CREATE INDEX ON parts (file);
 CREATE INDEX ON parts (workspace);
 CREATE INDEX ON parts USING hnsw (combined halfvec_cosine_ops) WITH (m = {m}, ef_construction = {ef});
-CREATE TABLE words (
-  word text NOT NULL, workspace int NOT NULL, units int NOT NULL, PRIMARY KEY (word, workspace));
-CREATE INDEX ON words (workspace)
+CREATE TABLE terms (
+  term text NOT NULL, workspace int NOT NULL, units int NOT NULL, PRIMARY KEY (term, workspace));
+CREATE INDEX ON terms (workspace)
 """
 
 

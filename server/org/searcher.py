@@ -10,15 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..embed.embedder import Embedder
 from ..search.answer import Answer, Hit, Query
 from ..search.features import feature_matrix
-from ..search.present import Presenter
+from ..search.present import Presenter, as_indexed
 from ..search.rank import Ranking, Scores, is_symbol, order
 from ..search.searcher import Cancelled
-from .candidates import Found, gather, terms_of
+from .candidates import Found, OrgUnit, gather, terms_of
 from .connect import OrgError, Unanswered, connect, deadline, told
 from .filters import allowed, workspaces
 from .schema import Schema, models
@@ -98,7 +96,7 @@ class OrgSearcher:
 
     def _asked(
         self, query: Query, vector: Vectors | None, cancelled: Callable[[], bool]
-    ) -> tuple[list[Found], Scores, int, int]:
+    ) -> tuple[Found, Scores, int, int]:
         """The candidates and their scores, how many units are there, and how many files are not."""
         end = time.monotonic() + ANSWER_SECONDS
         for attempt in range(RESTARTS):
@@ -120,10 +118,9 @@ class OrgSearcher:
                     raise
         if cancelled():
             raise Cancelled
-        candidates = [each.candidate for each in found]
+        candidates = found.candidates
         if query.only:
-            values = [c.lexical if query.only == "lexical" else c.dense for c in candidates]
-            scores: Scores = np.array(values, np.float32)
+            scores = candidates.lexical if query.only == "lexical" else candidates.dense
         else:
             features = feature_matrix(candidates, terms)
             scores = self._ranking.scores(is_symbol(query.text), candidates, features)
@@ -163,24 +160,19 @@ class OrgSearcher:
             )
         self._schema.enter(connection)
 
-    def _hits(self, found: list[Found], scores: Scores, limit: int, folders: Mapping[str, Path]) -> list[OrgHit]:
-        by_unit = {each.candidate.unit: each for each in found}
-        ranked = order([each.candidate for each in found], scores, self._ranking.repeat, limit)
-        return [self._hit(by_unit[c.unit], score, folders) for c, score in ranked]
+    def _hits(self, found: Found, scores: Scores, limit: int, folders: Mapping[str, Path]) -> list[OrgHit]:
+        ranked = order(found.candidates, scores, self._ranking.repeat, limit)
+        return [self._hit(found.units[unit], score, folders) for unit, score in ranked]
 
-    def _hit(self, found: Found, score: float, folders: Mapping[str, Path]) -> OrgHit:
+    def _hit(self, unit: OrgUnit, score: float, folders: Mapping[str, Path]) -> OrgHit:
         """As the file is here, if it is and still has the unit; else as it was published."""
-        c = replace(found.candidate, path=found.path)
-        root = folders.get(found.workspace)
+        stored, workspace = unit
+        root = folders.get(workspace)
         if root is not None:
             presenter = self._presenters.setdefault(root, Presenter(root, lambda _: None))
-            for hit in presenter.hits([(c, score)], 1):
-                return OrgHit(replace(hit, repository=found.workspace), root)
-        hit = Hit(
-            c.path, c.start_line, c.end_line, c.selection, c.head, c.name, c.container, c.kind, c.language,
-            round(score, 4), c.preview, found.workspace,
-        )  # fmt: skip
-        return OrgHit(hit, None)
+            for hit in presenter.hits([(stored, score)], 1):
+                return OrgHit(replace(hit, repository=workspace), root)
+        return OrgHit(replace(as_indexed(stored, score), repository=workspace), None)
 
     def _note_odd(self, workspace: str) -> None:
         if workspace not in self._known_troubles:

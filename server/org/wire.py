@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import pack
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ..index.segment import Segment, UnitTerms
 from ..index.vectors import Vectors
-from ..search.candidates import FIELD_WEIGHTS
+from ..search.bm25 import MAX_IMPACT, damping, impact
 from .connect import OrgError
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ it."""
 IMPACTS = (0.25, 0.5, 0.75, 1.0)
 """What PostgreSQL's ts_rank takes the labels D, C, B and A for."""
 
-_K1, _B = 1.2, 0.75
-"""BM25's constants, as in FTS5."""
-
 
 @dataclass(frozen=True, slots=True)
 class HalfVector:
@@ -35,38 +33,28 @@ class HalfVector:
 
 @dataclass(frozen=True, slots=True)
 class Lexemes:
-    """A unit's stems as `tsvector`: each at one position, whose label tells how much the unit is about it."""
+    """A unit's terms as `tsvector`: each, in hexadecimal, at one position, whose label tells how much the unit is about
+    it."""
 
     impacts: dict[str, int]
-    """Stem -> index into IMPACTS."""
+    """Term -> index into IMPACTS."""
+    words: int
+    """Of the unit, in all fields."""
 
 
-def lexemes_of(words: Sequence[str]) -> Lexemes:
-    """From the stems of name, container, doc, path and body: BM25's share of each in four steps."""
-    counts: Counter[str] = Counter()
-    length = 0
-    for weight, field in zip(FIELD_WEIGHTS, words, strict=True):
-        found = field.split()
-        length += len(found)
-        for word in found:
-            counts[word] += weight  # type: ignore[assignment]  # a Counter adds what it is given
-    damping = _K1 * (1 - _B + _B * length / USUAL_WORDS)
-    last = len(IMPACTS) - 1
-    return Lexemes({word: min(last, int(len(IMPACTS) * count / (count + damping))) for word, count in counts.items()})
+def lexemes_of(terms: bytes) -> Lexemes:
+    """From a unit's terms (`server.index.words.packed`): BM25's share of each in four steps."""
+    unit = Segment.of([UnitTerms(0, 0, "", 0, terms)])
+    damped = damping(np.full(len(unit.counts), unit.lengths[0]), USUAL_WORDS)
+    steps = impact(unit.counts, damped, 1.0) * (len(IMPACTS) / MAX_IMPACT)
+    return Lexemes(
+        dict(zip(map(as_lexeme, unit.terms.tolist()), steps.astype(int).tolist(), strict=True)), int(unit.lengths[0])
+    )
 
 
-def bm25(words: Sequence[str], rarity: dict[str, float], usual_length: float) -> float:
-    """As FTS5 reckons it, with FIELD_WEIGHTS: https://www.sqlite.org/fts5.html#the_bm25_function."""
-    counts: dict[str, float] = {}
-    length = 0
-    for weight, field in zip(FIELD_WEIGHTS, words, strict=True):
-        found = field.split()
-        length += len(found)
-        for word in found:
-            if word in rarity:
-                counts[word] = counts.get(word, 0.0) + weight
-    damping = _K1 * (1 - _B + _B * length / max(usual_length, 1.0))
-    return sum(rarity[word] * count * (_K1 + 1) / (count + damping) for word, count in counts.items())
+def as_lexeme(term: int) -> str:
+    """A term as it stands in a `tsvector` and in the table `terms`."""
+    return format(term, "x")
 
 
 def as_text(vector: Vectors) -> str:

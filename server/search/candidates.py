@@ -5,11 +5,10 @@ Each source gives a few hundred of them at most, whatever the size of the index;
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Protocol
 
@@ -17,13 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..embed.bundle import Bundle
-from ..index.store import Store, StoredUnit
-from ..index.sums import sound
-from ..index.vectors import VectorIndex, combine, unpack
-from ..index.words import query_stems
+from ..index.paths import Paths
+from ..index.postings import Postings, among
+from ..index.segment import Bytes, Counts, Ids
+from ..index.store import Store
+from ..index.vectors import VectorIndex
+from ..index.words import query_stems, term
+from .bm25 import damping, impact, rarity
 from .spelling import meant
 
 Vectors = npt.NDArray[np.float32]
+Scores = npt.NDArray[np.float32]
 
 DENSE = 150
 """Candidates by vector."""
@@ -38,11 +41,8 @@ more neighbours than needed and the filter drops some."""
 MAX_NEIGHBOURS = 4_000
 
 POSTINGS = 10_000
-"""Rows that full text may visit for one query: the rarest words go first, and a word that would pass the bound is
+"""Units that full text may look at for one query: the rarest words go first, and a word that would pass the bound is
 left to the other signals (it is in so many units that it tells little)."""
-
-FIELD_WEIGHTS = (6.0, 2.0, 3.0, 3.0, 1.0)
-"""BM25 weights of name, container, doc, path and body when full text chooses its candidates."""
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
@@ -52,184 +52,181 @@ class Searchable(Protocol):
 
     store: Store
     vectors: VectorIndex
+    postings: Postings
+    paths: Paths
     bundle: Bundle
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A unit that may answer, with all that ranking and display need of it."""
+class Terms:
+    """A query as full text sees it: its stems, each once, and what they weigh in an index."""
 
-    unit: int
-    path: str
-    language: str
-    name: str
-    container: str
-    kind: str
-    start_line: int
-    end_line: int
-    selection: tuple[int, int, int]
-    head: str
-    preview: str
-    key: bytes
-    words: tuple[str, str, str, str, str]
-    """Stems of name, container, doc, path and body, as stored."""
-    code_cosine: float
-    path_cosine: float
-    dense: float
-    """Cosine of the query and the unit's combined vector; of its best part."""
-    lexical: float
-    """BM25 with FIELD_WEIGHTS, 0 if full text did not choose it."""
-    stamp: str
-    digest: bytes
-    """Of the file in which the unit stood there."""
+    terms: tuple[int, ...]
+    """See `server.index.words`."""
+    stems: tuple[str, ...]
+    weights: Scores
+    """Of each: its inverse document frequency, the sum is 1. Stems that no unit has are kept: nothing covers them."""
+    rarity: Scores
+    """Of each: what BM25 weighs it by."""
+    rare: tuple[int, ...]
+    """Places of those that full text asks for."""
+    mean_length: float
+    """Words of a unit of the index."""
+    identifiers: tuple[str, ...]
+    """Words of the query as typed that may be names."""
 
-    @property
-    def unsaved(self) -> bool:
-        """Whether it is an open document's; such ids are negative."""
-        return self.unit < 0
+
+NO_TERMS = Terms((), (), np.empty(0, np.float32), np.empty(0, np.float32), (), 1.0, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """A query as full text sees it."""
+class Candidates:
+    """Units that may answer, in no order, with what ranking asks of them; all of one length."""
 
-    weights: dict[str, float]
-    """Stem -> inverse document frequency, the sum is 1. Stems that no unit has are kept: nothing covers them."""
-    rare: tuple[str, ...]
-    """The stems that full text asks for."""
-    identifiers: tuple[str, ...]
-    """Words of the query as typed that may be names."""
-    rarity: dict[str, float]
-    """Stem -> what BM25 weighs it by in this index."""
+    units: Ids
+    """Those of open documents are negative, and so are their files."""
+    files: Ids
+    kinds: Bytes
+    """The place of each one's kind among KINDS."""
+    lines: Counts
+    """How many it has."""
+    name_lengths: Bytes
+    """Words of its name."""
+    counts: Counts
+    """How often it has each term of the query, by field: [units, terms]."""
+    lexical: Scores
+    """BM25; 0 where full text did not choose the unit."""
+    named: Bytes
+    """2 where its name is a word of the query, 1 where it is in another case."""
+    dense: Scores
+    """Cosine of the query and the unit's combined vector, of its best part; 0 without a query's vector."""
+    path_cosine: Scores
+    """Cosine of the query and the path's vector."""
+    paths: dict[int, str]
+    """Of the files."""
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Candidates:
+        """Those of them that are chosen."""
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
+
+    def beside(self, others: Candidates) -> Candidates:
+        """These and others."""
+        columns = {name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in _COLUMNS}
+        return replace(self, **columns, paths=self.paths | others.paths)
+
+
+_COLUMNS = tuple(field.name for field in fields(Candidates) if field.name != "paths")
 
 
 def terms_of(index: Searchable, text: str) -> Terms:
     """The query's stems with their weights in this index; a word that it lacks is taken for one that was meant."""
-    units = index.store.totals().units
     typed = query_stems(text)
-    counts = dict(index.store.rows_in("SELECT term, doc FROM vocabulary WHERE term IN (?)", typed))
-    guesses = {stem: guess for stem in typed if stem not in counts and (guess := meant(index.store, stem))}
-    counts.update(guesses.values())
-    stems = list(dict.fromkeys(guesses[stem][0] if stem in guesses else stem for stem in typed))
-    frequency = {stem: math.log(1 + (units + 1) / (counts.get(stem, 0) + 0.5)) for stem in stems}
-    total = sum(frequency.values()) or 1.0
-    rare: list[str] = []
-    visited = 0
-    for stem in sorted((s for s in stems if s in counts), key=counts.__getitem__):
-        visited += counts[stem]
-        if visited > POSTINGS and rare:
-            break
-        rare.append(stem)
-    identifiers = tuple(dict.fromkeys(_IDENTIFIER.findall(text)))
-    weights = {stem: value / total for stem, value in frequency.items()}
-    return Terms(weights, tuple(rare), identifiers, {stem: _rarity(counts.get(stem, 0), units) for stem in stems})
+    having = index.postings.frequencies([term(stem) for stem in typed])
+    unknown = [stem for stem, units in zip(typed, having.tolist(), strict=True) if not units]
+    guesses = {stem: guess for stem in unknown if (guess := meant(index.postings, stem))}
+    stems = list(dict.fromkeys(guesses.get(stem, stem) for stem in typed))
+    if guesses:
+        having = index.postings.frequencies([term(stem) for stem in stems])
+    return weigh(text, stems, having, index.postings.units, index.postings.mean_length)
 
 
-def _rarity(having: int, units: int) -> float:
-    """A word's weight in FTS5's bm25, which never lets it fall to nothing."""
-    return max(1e-6, math.log((max(0, units - having) + 0.5) / (having + 0.5)))
+def weigh(text: str, stems: Sequence[str], having: Ids, units: int, mean_length: float) -> Terms:
+    """The terms of a query's `stems`, when so many of all units have each."""
+    frequency = np.array([math.log(1 + (units + 1) / (count + 0.5)) for count in having.tolist()], np.float32)
+    return Terms(
+        tuple(map(term, stems)),
+        tuple(stems),
+        frequency / max(float(frequency.sum()), 1e-6),
+        np.array([rarity(count, units) for count in having.tolist()], np.float32),
+        rare_of(having),
+        mean_length,
+        tuple(dict.fromkeys(_IDENTIFIER.findall(text))),
+    )
+
+
+def rare_of(having: Ids) -> tuple[int, ...]:
+    """Places of the terms that full text asks for, when so many units have each: the rarest, within POSTINGS."""
+    order = [place for place in np.argsort(having, kind="stable").tolist() if having[place]]
+    visited = np.cumsum(having[order])
+    return tuple(place for number, place in enumerate(order) if visited[number] <= POSTINGS or number == 0)
 
 
 def gather(
-    index: Searchable, terms: Terms, vector: Vectors | None, allowed: frozenset[int] | None, lexical: bool = True
-) -> list[Candidate]:
-    """The candidates of a query, in no order. `vector` [dim] is None when only full text is asked.
+    index: Searchable, terms: Terms, vector: Vectors | None, allowed: Ids | None, lexical: bool = True
+) -> Candidates:
+    """The candidates of a query. `vector` [dim] is None when only full text is asked; `allowed` are the ids of the
+    units that pass its filters, ascending, None for all."""
+    scored = _by_text(index, terms, allowed) if lexical else {}
+    named = _by_name(index, terms, allowed) if lexical else {}
+    nearest = _by_vector(index, vector, allowed) if vector is not None else np.empty(0, np.int64)
+    units = np.unique(np.concatenate([np.array([*scored, *named], np.int64), nearest]))
+    units = units[index.postings.living(units)]
+    found = index.postings.find(units, terms.terms)
+    files, of_unit = np.unique(found.files, return_inverse=True)
+    nothing = np.zeros(len(units), np.float32)
+    return Candidates(
+        units,
+        *found,
+        np.array([scored.get(unit, 0.0) for unit in units.tolist()], np.float32),
+        np.array([named.get(unit, 0) for unit in units.tolist()], np.uint8),
+        nothing if vector is None else index.vectors.cosines(vector, units),
+        nothing if vector is None else index.paths.cosines(vector, files.tolist())[of_unit],
+        index.paths.of(files.tolist()),
+    )
 
-    Raises DamagedStore where tables that are written together disagree.
-    """
-    scores = _by_text(index, terms, allowed) if lexical else {}
-    certain = set(scores) | (_by_name(index, terms, allowed) if lexical else set())
-    nearest = _by_vector(index, vector, allowed) if vector is not None else set()
-    found = _load(index, certain | nearest, scores, vector)
-    if not certain <= {candidate.unit for candidate in found}:  # of the nearest, some may be gone
-        raise index.store.damaged("full text knows units that are not there")
-    return found
 
-
-def _by_vector(index: Searchable, vector: Vectors, allowed: frozenset[int] | None) -> set[int]:
+def _by_vector(index: Searchable, vector: Vectors, allowed: Ids | None) -> Ids:
+    """The nearest units that are not gone."""
     if allowed is not None and len(allowed) <= EXACT_UNITS:
-        return {unit for unit, _ in index.vectors.search_among(vector, allowed, DENSE)}
+        nearest, _ = index.vectors.search_among(vector, allowed, DENSE)
+        return nearest
     count = DENSE
     if allowed is not None:
-        count = min(MAX_NEIGHBOURS, math.ceil(2 * DENSE * index.store.totals().units / len(allowed)))
+        count = min(MAX_NEIGHBOURS, math.ceil(2 * DENSE * index.postings.units / len(allowed)))
     seen = -1
     while True:
-        found = [unit for unit, _ in index.vectors.search(vector, count)]
-        passing = _living(index, found) if allowed is None else allowed
-        passed = [unit for unit in found if unit in passing]
+        found, _ = index.vectors.search(vector, count)
+        passed: Ids = found[index.postings.living(found) & (True if allowed is None else among(found, allowed))]
         # A function that is edited again and again leaves vectors nearest to what asks for it: look beyond them.
         if len(passed) >= DENSE or len(found) == seen or count == MAX_NEIGHBOURS:
-            return set(passed[:DENSE])
+            return passed[:DENSE]
         seen, count = len(found), min(MAX_NEIGHBOURS, 4 * count)
 
 
-def _living(index: Searchable, units: Iterable[int]) -> set[int]:
-    """Those of `units` that are not gone."""
-    return {unit for (unit,) in index.store.rows_in("SELECT id FROM units WHERE id IN (?)", units)}
-
-
-def _by_text(index: Searchable, terms: Terms, allowed: frozenset[int] | None) -> dict[int, float]:
-    if not terms.rare:
-        return {}
-    match = " OR ".join(f'"{stem}"' for stem in terms.rare)
-    # The unary plus keeps SQLite from asking full text once for each allowed id.
-    passes = "" if allowed is None else "AND +rowid IN (SELECT value FROM json_each(?3))"
-    rows = index.store.rows(
-        f"SELECT rowid, bm25(words, {', '.join(map(str, FIELD_WEIGHTS))}) AS score FROM words"
-        f" WHERE words MATCH ?1 {passes} ORDER BY score LIMIT ?2",
-        [match, LEXICAL, *([] if allowed is None else [json.dumps(list(allowed))])],
+def _by_text(index: Searchable, terms: Terms, allowed: Ids | None) -> dict[int, float]:
+    """The best units by BM25, and their scores."""
+    rare = [float(terms.rarity[place]) for place in terms.rare]
+    units, scores = index.postings.sums(
+        [terms.terms[place] for place in terms.rare],
+        lambda number, counts, lengths: impact(counts, damping(lengths, terms.mean_length), rare[number]),
     )
-    return {unit: -score for unit, score in rows}
+    if allowed is not None:
+        passing = among(units, allowed)
+        units, scores = units[passing], scores[passing]
+    if len(units) > LEXICAL:
+        best = np.argpartition(-scores, LEXICAL)[:LEXICAL]
+        units, scores = units[best], scores[best]
+    return dict(zip(units.tolist(), scores.tolist(), strict=True))
 
 
-def _by_name(index: Searchable, terms: Terms, allowed: frozenset[int] | None) -> set[int]:
-    found: set[int] = set()
-    for name in terms.identifiers:
-        rows = index.store.rows("SELECT id FROM units WHERE name = ? COLLATE NOCASE", (name,))
-        passed = (unit for (unit,) in rows if allowed is None or unit in allowed)
-        found.update(islice(passed, NAMED))
+def _by_name(index: Searchable, terms: Terms, allowed: Ids | None) -> dict[int, int]:
+    """Units whose name is a word of the query: see `Candidates.named`."""
+    found: dict[int, int] = {}
+    for word in terms.identifiers:
+        rows = index.store.rows("SELECT id, name FROM units WHERE name = ? COLLATE NOCASE", (word,))
+        units = np.array([unit for unit, _ in rows], np.int64)
+        passing = np.ones(len(units), bool) if allowed is None else among(units, allowed)
+        passed = ((unit, name) for (unit, name), passes in zip(rows, passing.tolist(), strict=True) if passes)
+        for unit, name in islice(passed, NAMED):
+            found[unit] = named(name, terms.identifiers)
     return found
 
 
-def _load(
-    index: Searchable, units: Iterable[int], lexical: dict[int, float], vector: Vectors | None
-) -> list[Candidate]:
-    chosen = list(units)
-    cosines = {} if vector is None else _cosines(index, chosen, vector)
-    found = index.store.stored_units(chosen)
-    return [_candidate(each, cosines.get(each.id, _FAR), lexical.get(each.id, 0.0)) for each in found]
-
-
-def _candidate(stored: StoredUnit, cosines: tuple[float, float, float], lexical: float) -> Candidate:
-    key, name, container, kind, start_line, end_line, line, first, last, head, preview, _ = stored.columns
-    words = stored.words
-    return Candidate(
-        stored.id, stored.path, stored.language, name, container, kind, start_line, end_line, (line, first, last),
-        head, preview, key, (words[0], words[1], words[2], words[3], words[4]), *cosines, lexical,
-        stored.stamp, stored.digest,
-    )  # fmt: skip
-
-
-_FAR = (0.0, 0.0, 0.0)
-
-
-def _cosines(index: Searchable, units: Iterable[int], vector: Vectors) -> dict[int, tuple[float, float, float]]:
-    """Unit -> cosine with its code, with its path, with both combined; of the part that is best combined."""
-    dim = len(vector)
-    rows = index.store.rows_in(
-        "SELECT u.id, e.vectors, e.sum, p.vectors, p.sum FROM units u CROSS JOIN files f ON f.id = u.file"
-        " CROSS JOIN embeddings e ON e.model = ? AND e.key = u.key"
-        " CROSS JOIN embeddings p ON p.model = e.model AND p.key = f.path_key WHERE u.id IN (?)",
-        units,
-        (index.bundle.fingerprint,),
-    )
-    sound_code, sound_paths = [sound(*row[1:3]) for row in rows], [sound(*row[3:5]) for row in rows]
-    code, path, counts = unpack(index.store, sound_code, sound_paths, dim)
-    scores = np.stack([code @ vector, path @ vector, combine(code, path) @ vector], axis=1)
-    found: dict[int, tuple[float, float, float]] = {}
-    place = 0
-    for (unit, *_), count in zip(rows, counts.tolist(), strict=True):
-        parts = scores[place : place + count]
-        place += count
-        found[unit] = tuple(parts[parts[:, 2].argmax()].tolist())
-    return found
+def named(name: str, identifiers: Collection[str]) -> int:
+    """See `Candidates.named`."""
+    if name in identifiers:
+        return 2
+    return int(name.casefold() in {each.casefold() for each in identifiers})

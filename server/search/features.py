@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..index.segment import field_of
 from ..index.words import stems
-from .candidates import Candidate, Terms
+from ..parse import KINDS
+from .candidates import Candidates, Terms
 
 Matrix = npt.NDArray[np.float32]
+Column = npt.NDArray[Any]
 
 FEATURES = (
     "dense",
-    "dense_code",
     "dense_path",
     "lexical",
     "name",
@@ -50,7 +51,9 @@ FEATURES = (
 field shares of the query's word weight that the field covers; `*_precision` shares of the field that the query
 covers."""
 
-TYPE_KINDS = frozenset({"class", "struct", "enum", "interface", "trait", "object", "impl", "extension", "type"})
+_TYPES = frozenset({"class", "struct", "enum", "interface", "trait", "object", "impl", "extension", "type"})
+_IS_TYPE = np.array([kind in _TYPES for kind in KINDS])
+MODULE, TEXT = KINDS.index("module"), KINDS.index("text")
 
 FILE_BEST = 3
 """A file's mean cosine is that of so many of its best units: one lucky unit is not a file about the subject."""
@@ -101,80 +104,73 @@ def by_the_way(path: str) -> bool:
     return any(_path_signals(path).flags[:3])
 
 
-def feature_matrix(candidates: Sequence[Candidate], terms: Terms) -> Matrix:
+def feature_matrix(candidates: Candidates, terms: Terms) -> Matrix:
     """The signals of all candidates, row by row, columns as FEATURES names them."""
-    lowered = frozenset(name.lower() for name in terms.identifiers)
-    bodies = [frozenset(terms.weights.keys() & c.words[4].split()) for c in candidates]
-    files = _file_signals(candidates, bodies, terms, lowered)
-    most = max((c.lexical for c in candidates), default=0.0) or 1.0
-    rows = [
-        (*_unit_signals(c, body, terms, most), *files[c.path], *_named_signals(c, terms.identifiers, lowered))
-        for c, body in zip(candidates, bodies, strict=True)
-    ]
-    return np.array(rows, np.float32).reshape(-1, len(FEATURES))
+    files, numbers = np.unique(candidates.files, return_inverse=True)
+    of_files = {
+        **_path_signals_of([candidates.paths.get(file, "") for file in files.tolist()], terms),
+        **_file_signals(candidates, terms, numbers, len(files)),
+    }
+    columns = _unit_signals(candidates, terms) | {name: column[numbers] for name, column in of_files.items()}
+    matrix = np.empty((len(candidates), len(FEATURES)), np.float32)
+    for number, name in enumerate(FEATURES):
+        matrix[:, number] = columns[name]
+    return matrix
 
 
-def _unit_signals(c: Candidate, body: frozenset[str], terms: Terms, most: float) -> tuple[float, ...]:
-    weights = terms.weights
-    name = c.words[0].split()
-    path = _path_signals(c.path)
-    return (
-        c.dense,
-        c.code_cosine,
-        c.path_cosine,
-        c.lexical / most,
-        _cover(weights, name),
-        _precision(weights, name),
-        _cover(weights, c.words[1].split()),
-        _cover(weights, c.words[2].split()),
-        _cover(weights, body),
-        _cover(weights, path.stem),
-        _precision(weights, path.stem),
-        _cover(weights, path.folders),
-        c.kind in TYPE_KINDS,
-        c.kind == "module",
-        c.kind == "text",
-        math.log2(1 + c.end_line - c.start_line) / 10,
-        *path.flags,
-    )
-
-
-def _named_signals(c: Candidate, identifiers: Sequence[str], lowered: frozenset[str]) -> tuple[bool, bool]:
-    return c.name.lower() in lowered, c.name in identifiers
-
-
-def _file_signals(
-    candidates: Sequence[Candidate], bodies: Sequence[frozenset[str]], terms: Terms, lowered: frozenset[str]
-) -> dict[str, tuple[float, ...]]:
-    """What a file's candidates say together, by path: a file about the subject has several that fit."""
-    dense: dict[str, list[float]] = defaultdict(list)
-    lexical: dict[str, float] = defaultdict(float)
-    covered: dict[str, set[str]] = defaultdict(set)
-    defining: set[str] = set()
-    for c, body in zip(candidates, bodies, strict=True):
-        dense[c.path].append(c.dense)
-        lexical[c.path] += c.lexical
-        covered[c.path] |= body
-        if c.name.lower() in lowered and c.kind not in ("module", "text"):
-            defining.add(c.path)
-    most = max(lexical.values(), default=0.0) or 1.0
+def _unit_signals(candidates: Candidates, terms: Terms) -> dict[str, Column]:
+    names = field_of(candidates.counts, "name")
     return {
-        path: (
-            max(values),
-            sum(sorted(values)[-FILE_BEST:]) / FILE_BEST,
-            lexical[path] / most,
-            _cover(terms.weights, covered[path]),
-            path in defining,
-        )
-        for path, values in dense.items()
+        "dense": candidates.dense,
+        "dense_path": candidates.path_cosine,
+        "lexical": _share(candidates.lexical),
+        "name": (names > 0) @ terms.weights,
+        "name_precision": names.sum(axis=1) / np.maximum(candidates.name_lengths, 1),
+        **{field: (field_of(candidates.counts, field) > 0) @ terms.weights for field in ("container", "doc", "body")},
+        "type_kind": _IS_TYPE[candidates.kinds],
+        "module_kind": candidates.kinds == MODULE,
+        "text_kind": candidates.kinds == TEXT,
+        "size": np.log2(candidates.lines.astype(np.float32)) / 10,
+        "exact": candidates.named > 0,
+        "exact_case": candidates.named > 1,
     }
 
 
-def _cover(weights: dict[str, float], words: Collection[str]) -> float:
-    """Share of the query's weight that the words have."""
-    return sum([weight for word, weight in weights.items() if word in words])
+def _path_signals_of(paths: Sequence[str], terms: Terms) -> dict[str, Column]:
+    """What the path of each file says by itself."""
+    signals = [_path_signals(path) for path in paths]
+    weights = dict(zip(terms.stems, terms.weights.tolist(), strict=True))
+    stems = [weights.keys() & each.stem for each in signals]
+    folders = [weights.keys() & each.folders for each in signals]
+    flags = np.array([each.flags for each in signals], np.float32).reshape(-1, 4)
+    return {
+        "stem": np.array([sum([weights[word] for word in words]) for words in stems]),
+        "stem_precision": np.array([len(w) / (len(each.stem) or 1) for w, each in zip(stems, signals, strict=True)]),
+        "folders": np.array([sum([weights[word] for word in words]) for words in folders]),
+        **dict(zip(("test", "example", "vendored", "declaration"), flags.T, strict=True)),
+    }
 
 
-def _precision(weights: dict[str, float], words: Collection[str]) -> float:
-    """Share of the words that the query has."""
-    return sum([word in weights for word in words]) / len(words) if words else 0.0
+def _file_signals(
+    candidates: Candidates, terms: Terms, numbers: npt.NDArray[np.int64], files: int
+) -> dict[str, Column]:
+    """What the candidates of each file say together: a file about the subject has several that fit. `numbers` says
+    which of the `files` each candidate is of."""
+    order = np.lexsort((-candidates.dense, numbers))
+    dense, numbers = candidates.dense[order], numbers[order]
+    starts = np.searchsorted(numbers, np.arange(files))
+    among_best = np.arange(len(order)) - starts[numbers] < FILE_BEST
+    body = field_of(candidates.counts, "body")[order] > 0
+    defining = (candidates.named > 0) & (candidates.kinds != MODULE) & (candidates.kinds != TEXT)
+    return {
+        "file_dense": dense[starts],
+        "file_dense_mean": np.bincount(numbers, dense * among_best, files) / FILE_BEST,
+        "file_lexical": _share(np.bincount(numbers, candidates.lexical[order], files)),
+        "file_cover": (np.logical_or.reduceat(body, starts, axis=0) if files else body) @ terms.weights,
+        "file_defines": np.bincount(numbers, defining[order], files) > 0,
+    }
+
+
+def _share(values: Column) -> Column:
+    """Of the best."""
+    return values / (float(values.max(initial=0.0)) or 1.0)

@@ -6,16 +6,20 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import numpy.typing as npt
 from pathspec import GitIgnoreSpec
 
 from ..index.store import Store
 from .answer import Query
 
+Ids = npt.NDArray[np.int64]
+
 _GLOB = re.compile(r"[*?\[]")
 
 
-def allowed_units(store: Store, query: Query) -> frozenset[int] | None:
-    """Ids of the units that pass the query's filters; None if it has none."""
+def allowed_units(store: Store, query: Query) -> Ids | None:
+    """Ids of the units that pass the query's filters, ascending; None if it has none."""
     if not (query.languages or query.paths or query.kinds):
         return None
     conditions, values = [], list[str]()
@@ -25,7 +29,8 @@ def allowed_units(store: Store, query: Query) -> frozenset[int] | None:
     if query.kinds:
         conditions.append(f"kind IN ({','.join('?' * len(query.kinds))})")
         values.extend(query.kinds)
-    return frozenset(unit for (unit,) in store.rows(f"SELECT id FROM units WHERE {' AND '.join(conditions)}", values))
+    rows = store.rows(f"SELECT id FROM units WHERE {' AND '.join(conditions)}", values)
+    return np.sort(np.fromiter((unit for (unit,) in rows), np.int64, len(rows)))
 
 
 def _allowed_files(store: Store, query: Query) -> list[int]:

@@ -1,4 +1,4 @@
-"""A ranked candidate -> a hit that is true now: the file may have changed since it was indexed."""
+"""A ranked unit -> a hit that is true now: the file may have changed since it was indexed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from ..index.prepare import digest_of, parsed_file, unit_key
 from ..index.stamp import is_settled, stat_stamp
+from ..index.store import StoredUnit
 from ..workspace.read import read_regular
 from .answer import Hit
-from .candidates import Candidate
 
 PATIENCE = 0.03
 """Seconds of one answer in which files that changed are read. While thousands change (a checkout), it is enough for a
@@ -50,7 +50,7 @@ class Presenter:
         self._remembered: dict[_State, Places | None] = {}
         """Of changed files, the oldest first; None for one that has the content that the index knows."""
 
-    def hits(self, ranked: Iterable[tuple[Candidate, float]], limit: int) -> list[Hit]:
+    def hits(self, ranked: Iterable[tuple[StoredUnit, float]], limit: int) -> list[Hit]:
         """Up to `limit` hits where they stand in the files as they are now, of those units that are still there.
 
         What stands in a file that changed is left out if it is not known where and PATIENCE is over.
@@ -64,14 +64,14 @@ class Presenter:
                 found.append(_hit(c, place, score))
         return found
 
-    def _place(self, c: Candidate, in_hurry: bool) -> Place | None:
-        as_indexed = Place(c.start_line, c.end_line, c.selection, c.head)
-        if c.unsaved:
-            return as_indexed
+    def _place(self, c: StoredUnit, in_hurry: bool) -> Place | None:
+        indexed = Place(c.start_line, c.end_line, c.selection, c.head)
+        if c.id < 0:  # as the editor shows it
+            return indexed
         try:
             status = (self._root / c.path).lstat()
             if stat_stamp(status) == c.stamp:
-                return as_indexed
+                return indexed
             self._stale(c.path)
             state = (c.path, c.digest, stat_stamp(status))
             if state in self._remembered:
@@ -85,7 +85,7 @@ class Presenter:
         except (OSError, KeyError):  # gone: the file, or from memory meanwhile
             return None
         if places is None:
-            return as_indexed
+            return indexed
         # Twins (the two arms of an #ifdef) are told apart by where they were.
         return min(places.get(c.key, ()), key=lambda place: abs(place.start_line - c.start_line), default=None)
 
@@ -108,7 +108,12 @@ class Presenter:
                 del self._remembered[next(iter(self._remembered))]
 
 
-def _hit(c: Candidate, place: Place, score: float) -> Hit:
+def as_indexed(c: StoredUnit, score: float) -> Hit:
+    """A unit as a hit where it stood when its file was read."""
+    return _hit(c, Place(c.start_line, c.end_line, c.selection, c.head), score)
+
+
+def _hit(c: StoredUnit, place: Place, score: float) -> Hit:
     return Hit(
         c.path,
         place.start_line,

@@ -5,19 +5,18 @@ The weights stand in ranking.json, written by `python -m export.fit_ranking`; no
 
 from __future__ import annotations
 
-import heapq
 import json
 import re
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .candidates import Candidate
+from ..parse import KINDS
+from .candidates import Candidates
 from .features import FEATURES, Matrix
 
 Scores = npt.NDArray[np.float32]
@@ -27,7 +26,16 @@ WEIGHTS_FILE = Path(__file__).parent / "ranking.json"
 _SHAPE = [FEATURES.index(name) for name in ("type_kind", "module_kind", "text_kind", "size")]
 """Signals of a unit's shape. (A namespace has none but its members', so it stands behind them.)"""
 
+_NAMESPACE = KINDS.index("namespace")
+
 _SYMBOL = re.compile(r"[\w.$:#/~<>-]+(\(\))?$")
+
+
+class Ranked(NamedTuple):
+    """A unit's id, negative for an open document's, and its final score."""
+
+    unit: int
+    score: float
 
 
 @dataclass(frozen=True)
@@ -55,22 +63,18 @@ class Ranking:
         )
         return cls(sentence, symbol, values["files"]["repeat"], values["refine"]["weight"])
 
-    def scores(self, symbol: bool, candidates: Sequence[Candidate], features: Matrix) -> Scores:
+    def scores(self, symbol: bool, candidates: Candidates, features: Matrix) -> Scores:
         """The score of each candidate, whose signals are a row of `features`; `symbol` says which sort the query is.
 
         The weights tell best which file answers. Which of its units does is told by what the unit says, not by how
         large it is or what kind: so the units of a file exchange their scores until the best answer has the best one.
         """
         weights = self.symbol if symbol else self.sentence
-        scores = features @ weights
+        scores: Scores = features @ weights
         own = scores - features[:, _SHAPE] @ weights[_SHAPE]
-        units: dict[str, list[int]] = defaultdict(list)
-        for place, c in enumerate(candidates):
-            units[c.path].append(place)
-        for places in units.values():
-            if len(places) > 1:
-                by_own = sorted(places, key=lambda place: (candidates[place].kind == "namespace", -own[place]))
-                scores[by_own] = np.sort(scores[places])[::-1]
+        encloses = candidates.kinds == _NAMESPACE
+        by_own = np.lexsort((-own, encloses, candidates.files))
+        scores[by_own] = scores[np.lexsort((-scores, candidates.files))]
         return scores
 
 
@@ -79,27 +83,16 @@ def is_symbol(text: str) -> bool:
     return bool(_SYMBOL.match(text.strip()))
 
 
-def order(candidates: Sequence[Candidate], scores: Scores, repeat: float, limit: int) -> list[tuple[Candidate, float]]:
-    """The best candidates with their final scores, best first.
+def order(candidates: Candidates, scores: Scores, repeat: float, limit: int) -> list[Ranked]:
+    """The best candidates, best first.
 
     The n-th unit of one file loses n times `repeat`, so that the files which answer stand side by side, and still
     nothing is hidden from who asks for more.
     """
-    heap = [
-        (-float(score), c.path, c.start_line, place)
-        for place, (c, score) in enumerate(zip(candidates, scores, strict=True))
-    ]
-    heapq.heapify(heap)
-    taken: dict[str, int] = defaultdict(int)
-    charged: dict[int, int] = {}
-    best: list[tuple[Candidate, float]] = []
-    while heap and len(best) < limit:
-        negative, path, line, place = heapq.heappop(heap)
-        owed = taken[path] - charged.get(place, 0)
-        if owed:  # others of its file were taken since it was scored
-            charged[place] = taken[path]
-            heapq.heappush(heap, (negative + owed * repeat, path, line, place))
-            continue
-        taken[path] += 1
-        best.append((candidates[place], -negative))
-    return best
+    by_file = np.lexsort((-scores, candidates.files))
+    files = candidates.files[by_file]
+    nth = np.arange(len(files)) - np.searchsorted(files, files)
+    final = np.empty(len(files))
+    final[by_file] = scores[by_file] - nth * repeat
+    best = np.argsort(-final, kind="stable")[:limit]
+    return list(map(Ranked, candidates.units[best].tolist(), final[best].tolist()))

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,11 @@ from ..embed.pace import Pace
 from ..index.embeddings import Embeddings
 from ..index.index import Index
 from ..index.prepare import Embeddable, prepare_text
+from ..index.store import StoredUnit
 from ..index.vectors import Vectors
 from ..parse import NotText, decode
 from ..workspace.read import read_regular
-from .candidates import Candidate
+from .candidates import Candidates
 from .rank import Scores
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,9 @@ BATCH_TEXTS = 8
 
 REMEMBERED = 2_000
 """Vectors that were computed for a search and may not be stored yet."""
+
+
+StoredUnits: TypeAlias = Callable[[Collection[int]], list[StoredUnit]]
 
 
 class Refiner:
@@ -62,13 +67,13 @@ class Refiner:
         self._computed: dict[bytes, Vectors] = {}
         """The latest last."""
 
-    def refined(self, query: str, candidates: Sequence[Candidate], scores: Scores, weight: float) -> Scores:
-        """The scores, with `weight` times what the better model thinks more of each. A model that fails costs an answer
-        nothing but its opinion. Raises StoreError."""
+    def refined(self, query: str, candidates: Candidates, scores: Scores, weight: float, stored: StoredUnits) -> Scores:
+        """The scores, with `weight` times what the better model thinks more of each. `stored` tells the units of ids. A
+        model that fails costs an answer nothing but its opinion. Raises StoreError."""
         if (pace := self._pace()) is None:
             return scores
         try:
-            places, differences = self.opinion(pace, query, candidates, scores)
+            places, differences = self.opinion(pace, query, candidates, scores, stored)
         except ModelError as error:
             log.warning("not refined: %s", error)
             return scores
@@ -77,7 +82,7 @@ class Refiner:
         return scores
 
     def opinion(
-        self, pace: Pace, query: str, candidates: Sequence[Candidate], scores: Scores
+        self, pace: Pace, query: str, candidates: Candidates, scores: Scores, stored: StoredUnits
     ) -> tuple[npt.NDArray[np.int64], Scores]:
         """Places among the candidates, and how much nearer to the query the better model sees each of them than the
         quick one does: its cosines are brought to the other's mean and spread, for every model has its own.
@@ -86,21 +91,25 @@ class Refiner:
         """
         end = time.perf_counter() + self._budget
         best = np.argsort(-scores, kind="stable")[:REFINED]
-        vectors, wanted = self._known(pace, [candidates[place] for place in best])
+        known_units = {unit.id: unit for unit in stored(candidates.units[best].tolist())}
+        units = {
+            place: known_units[unit] for place in best.tolist() if (unit := candidates.units[place]) in known_units
+        }
+        vectors, wanted = self._known(pace, list(units.values()))
         if len(vectors) < COMPARABLE and time.perf_counter() >= end:
             return best[:0], scores[:0]
         [asked] = pace.embedder.embed_queries([query])  # first, for it has to be, and what it takes is of the budget
         if wanted:
             vectors.update(self._compute(pace, wanted, end))
-        known = np.array([place for place in best if candidates[place].key in vectors], np.int64)
+        known = np.array([place for place, unit in units.items() if unit.key in vectors], np.int64)
         if len(known) < COMPARABLE:
             return known[:0], scores[:0]
-        theirs = np.array([(vectors[candidates[place].key] @ asked).max() for place in known], np.float32)
-        ours = np.array([candidates[place].dense for place in known], np.float32)
+        theirs = np.array([(vectors[units[place].key] @ asked).max() for place in known.tolist()], np.float32)
+        ours = candidates.dense[known]
         alike = (theirs - theirs.mean()) / max(float(theirs.std()), 1e-6) * ours.std() + ours.mean()
         return known, alike - ours
 
-    def _known(self, pace: Pace, best: Sequence[Candidate]) -> tuple[dict[bytes, Vectors], list[Candidate]]:
+    def _known(self, pace: Pace, best: Sequence[StoredUnit]) -> tuple[dict[bytes, Vectors], list[StoredUnit]]:
         """The better model's vectors by key, as far as they are stored or were computed for an earlier search, and one
         candidate for each that is not there."""
         found = Embeddings(self._index.store, pace.embedder.bundle).of({c.key for c in best})
@@ -112,7 +121,7 @@ class Refiner:
             self._missed([*dict.fromkeys(c.path for c in wanted)])
         return found, wanted
 
-    def _compute(self, pace: Pace, wanted: Sequence[Candidate], end: float) -> dict[bytes, Vectors]:
+    def _compute(self, pace: Pace, wanted: Sequence[StoredUnit], end: float) -> dict[bytes, Vectors]:
         """Vectors of the first of `wanted`, as many as the time is enough for."""
         found: dict[bytes, Vectors] = {}
         waiting: list[Embeddable] = []
@@ -131,13 +140,14 @@ class Refiner:
                 del self._computed[key]
         return found
 
-    def _texts(self, wanted: Iterable[Candidate]) -> Iterator[Embeddable]:
+    def _texts(self, wanted: Iterable[StoredUnit]) -> Iterator[Embeddable]:
         """What is to be embedded of each candidate that is still in its file; each file is looked at once."""
         files: dict[tuple[str, bool], dict[bytes, Embeddable]] = {}
         for c in wanted:
-            file = (c.path, c.unsaved)
+            unsaved = c.id < 0
+            file = (c.path, unsaved)
             if file not in files:
-                text = self._unsaved(c.path) if c.unsaved else self._saved(c.path)
+                text = self._unsaved(c.path) if unsaved else self._saved(c.path)
                 texts = prepare_text(c.path, text).texts if text is not None else ()
                 files[file] = {each.key: each for each in texts}
             if c.key in files[file]:

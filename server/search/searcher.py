@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import numpy as np
 
 from ..index.buffers import Buffers
 from ..index.index import Index
 from ..index.low_priority import right_of_way
+from ..index.store import StoredUnit
 from ..index.sums import sound
 from ..index.vectors import Vectors, unpack
 from .answer import Answer, Query
-from .candidates import Candidate, Searchable, Terms, gather, terms_of
+from .candidates import NO_TERMS, Candidates, Searchable, Terms, gather, terms_of
 from .features import feature_matrix
 from .filters import allowed_units
 from .present import Presenter
-from .rank import Ranking, Scores, is_symbol, order
+from .rank import Ranked, Ranking, Scores, is_symbol, order
 from .refine import Refiner
 from .unsaved import gather_unsaved
 
 SPARE = 10
 """Candidates ranked beyond the limit, in place of those that turn out to be gone from their file."""
-
-NO_TERMS = Terms({}, (), (), {})
 
 
 class Cancelled(Exception):
@@ -67,7 +67,8 @@ class Searcher:
         with right_of_way.taken():
             vector = None if query.only == "lexical" else self.index.embedder.embed_queries([query.text])[0]
             candidates, scores = self.score(query, vector, cancelled)
-            return self._answer(start, candidates, scores, query.limit, self._ranking.repeat)
+            ranked = order(candidates, scores, self._ranking.repeat, query.limit + SPARE)
+            return self._answer(start, ranked, query.limit)
 
     def similar(self, path: str, line: int, limit: int) -> Answer:
         """Units that do what the unit at a line (from 0) of a file does, itself left out; empty if none is there."""
@@ -76,17 +77,17 @@ class Searcher:
         with self._one_moment():
             found = self._unit_at(path, line)
             if found is None:
-                return self._answer(start, [], np.empty(0, np.float32), limit, repeat=0)
+                return self._answer(start, (), limit)
             unit, vector = found
-            everything = Query("", only="dense")
             candidates = gather(self.index, NO_TERMS, vector, None, lexical=False)
-            candidates = [c for c in self._amended(everything, NO_TERMS, vector, candidates) if c.unit != unit]
-        scores = np.array([c.code_cosine for c in candidates], np.float32)
-        return self._answer(start, candidates, scores, limit, repeat=0)
+            candidates = self._amended(Query("", only="dense"), NO_TERMS, vector, candidates)
+            candidates = candidates.where(candidates.units != unit)
+            scores = self._code_cosines(candidates, vector)
+        return self._answer(start, order(candidates, scores, 0, limit + SPARE), limit)
 
     def score(
         self, query: Query, vector: Vectors | None, cancelled: Callable[[], bool] = lambda: False
-    ) -> tuple[list[Candidate], Scores]:
+    ) -> tuple[Candidates, Scores]:
         """The candidates of a query and their scores, unordered."""
         self._follow()
         with self._one_moment():
@@ -99,16 +100,17 @@ class Searcher:
         if cancelled():
             raise Cancelled
         if query.only == "lexical":
-            return candidates, np.array([c.lexical for c in candidates], np.float32)
+            return candidates, candidates.lexical
         if query.only == "dense":
-            return candidates, np.array([c.dense for c in candidates], np.float32)
+            return candidates, candidates.dense
         scores = self._ranking.scores(is_symbol(query.text), candidates, feature_matrix(candidates, terms))
         if self._refiner:
-            scores = self._refiner.refined(query.text, candidates, scores, self._ranking.refine)
+            scores = self._refiner.refined(query.text, candidates, scores, self._ranking.refine, self._stored)
         return candidates, scores
 
     def _follow(self) -> None:
         self.index.vectors.follow()
+        self.index.postings.follow()
         if self._buffers:
             self._buffers.follow()
 
@@ -119,15 +121,21 @@ class Searcher:
         with self._buffers.lock if self._buffers else nullcontext(), self.index.store.snapshot():
             yield
 
-    def _amended(
-        self, query: Query, terms: Terms, vector: Vectors | None, candidates: list[Candidate]
-    ) -> list[Candidate]:
+    def _amended(self, query: Query, terms: Terms, vector: Vectors | None, candidates: Candidates) -> Candidates:
         """`candidates` of the index with what open documents hold in place of what their files held."""
         if self._buffers is None or not (files := self._buffers.speaking_for()):
             return candidates
-        unsaved = gather_unsaved(self._buffers, query, terms, vector, candidates)
-        saved = [c for c in candidates if c.path not in files]
-        return saved + [c for c in unsaved if c.path in files]
+        unsaved = gather_unsaved(self._buffers, query, terms, vector)
+        return _outside(candidates, files, True).beside(_outside(unsaved, files, False))
+
+    def _code_cosines(self, candidates: Candidates, vector: Vectors) -> Scores:
+        """How alike a unit's vector, without a path's, and the candidates' are: of their best parts."""
+        keys = {unit.id: unit.key for unit in self._stored(candidates.units.tolist())}
+        vectors = self.index.embeddings.of({*keys.values()})
+        if self._buffers:
+            vectors = self._buffers.embeddings.of({*keys.values()}) | vectors
+        cosines = {unit: float((vectors[key] @ vector).max()) for unit, key in keys.items() if key in vectors}
+        return np.array([cosines.get(unit, 0.0) for unit in candidates.units.tolist()], np.float32)
 
     def _unit_at(self, path: str, line: int) -> tuple[int, Vectors] | None:
         """The id (negative for an open document's) and the vector [dim] of the innermost unit at a line."""
@@ -136,15 +144,31 @@ class Searcher:
             return found and (-found[0], found[1])
         return _innermost(self.index, path, line)
 
-    def _answer(self, start: float, candidates: list[Candidate], scores: Scores, limit: int, repeat: float) -> Answer:
-        ranked = order(candidates, scores, repeat, limit + SPARE)
+    def _answer(self, start: float, ranked: Sequence[Ranked], limit: int) -> Answer:
+        scores = dict(ranked)
+        units = self._stored(scores)
+        units.sort(key=lambda unit: (-scores[unit.id], unit.path, unit.start_line))
         return Answer(
-            tuple(self._presenter.hits(ranked, limit)),
+            tuple(self._presenter.hits(((unit, scores[unit.id]) for unit in units), limit)),
             self.index.pending(),
             self.index.store.totals().units,
             self.index.bundle.id,
             round((time.perf_counter() - start) * 1000, 2),
         )
+
+    def _stored(self, units: Collection[int]) -> list[StoredUnit]:
+        """Those of `units` that are still there, in no order."""
+        found = self.index.store.stored_units(unit for unit in units if unit > 0)
+        if self._buffers:
+            unsaved = self._buffers.store.stored_units(-unit for unit in units if unit < 0)
+            found += [replace(unit, id=-unit.id) for unit in unsaved]
+        return found
+
+
+def _outside(candidates: Candidates, files: Collection[str], outside: bool) -> Candidates:
+    """Those that are, or are not, outside of files."""
+    chosen = [file for file, path in candidates.paths.items() if (path not in files) == outside]
+    return candidates.where(np.isin(candidates.files, chosen))
 
 
 def _innermost(source: Searchable, path: str, line: int) -> tuple[int, Vectors] | None:

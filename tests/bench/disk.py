@@ -94,8 +94,15 @@ def folder(file: Path, _old: Path, _draw: random.Random) -> None:
 
 
 DAMAGES: tuple[Damage, ...] = (truncate, flip, flip, flip, overwrite, empty, delete, put_back, folder)
-TARGETS = ("database", "database", "vectors", "vectors", "log", "lock", "everything")
-MAPPED = ("vectors", "log")
+_FILES = {
+    "database": DATABASE,
+    "vectors": "vectors-*",
+    "postings": "postings-*",
+    "log": f"{DATABASE}-wal",
+    "lock": LOCK,
+}
+TARGETS = ("database", "database", "vectors", "vectors", "postings", "log", "lock", "everything")
+MAPPED = ("vectors", "postings", "log")
 """What a running server has mapped, itself or by what belongs to it."""
 
 
@@ -163,7 +170,7 @@ class Disk:
         if target == "database":  # all of which is in its log, else, and damage to it harmless
             with closing(sqlite3.connect(there / DATABASE)) as database:
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        pattern = {"database": DATABASE, "vectors": "vectors-*.usearch", "log": f"{DATABASE}-wal", "lock": LOCK}[target]
+        pattern = _FILES[target]
         for file in there.glob(pattern):
             damage(file, next(old.glob(pattern), file), self.draw)
 

@@ -28,7 +28,7 @@ from server.embed.pace import Pace
 from server.index.index import Index
 from server.search import refine
 from server.search.query import parse_query
-from server.search.rank import Ranking, is_symbol
+from server.search.rank import Ranking
 from server.search.refine import Refiner
 from server.search.searcher import Searcher
 from server.settings import Settings
@@ -53,7 +53,7 @@ class Refined:
 
     def ndcg_alone(self) -> float:
         """NDCG@10 of the candidates in the refining model's order."""
-        dense = np.array([c.dense for c in self.case.candidates]) + self.opinion
+        dense = self.case.candidates.dense + self.opinion
         return ndcg(self.case, replace(Ranking.shipped(), repeat=0.0), np.nan_to_num(dense, nan=-1e3))
 
 
@@ -70,7 +70,7 @@ def refined_cases(options: argparse.Namespace, settings: Settings) -> Iterator[R
             case, scores = _scored(searcher, index, repo, item)
             key = f"{pace.embedder.id} {options.refined} {repo} {item['query']}"
             if key not in kept:
-                places, more = refiner.opinion(pace, item["query"], case.candidates, scores)
+                places, more = refiner.opinion(pace, item["query"], case.candidates, scores, index.store.stored_units)
                 kept[key] = {_name(case, place): float(v) for place, v in zip(places, more, strict=True)}
                 with options.opinions.open("a") as file:
                     file.write(json.dumps({key: kept[key]}) + "\n")
@@ -83,11 +83,11 @@ def _scored(searcher: Searcher, index: Index, repo: str, item: dict[str, Any]) -
     query = parse_query(item["query"])
     vector = index.embedder.embed_queries([query.text])[0]
     candidates, scores = searcher.score(query, vector)
-    return Case.of(repo, is_symbol(query.text), item, candidates), scores
+    return Case.of(index, repo, item, candidates), scores
 
 
 def _name(case: Case, place: int) -> str:
-    c = case.candidates[place]
+    c = case.units[place]
     return f"{c.path}:{c.start_line}:{c.name}"
 
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import sqlite3
 import sys
 import tempfile
@@ -34,6 +35,7 @@ from server.workspace.discover import content_reason, discover
 from .client import Found, Gone, Refused, Server, run_command
 
 DATABASE = "index.sqlite"
+DERIVED = ("vectors-*.usearch", "vectors-*.f16", "postings-*.segment")
 QUESTIONS = 20
 TOLD_DIFFERENCES = 3
 """Of one comparison; the first say enough."""
@@ -49,18 +51,18 @@ LEAST_COMMON = 0.9
 
 _COLUMNS = (
     "path digest language skipped key name container kind start_line end_line name_line name_start name_end"
-    " preview words.name words.container words.doc words.path words.body"
+    " preview terms"
 ).split()
 _CONTENT = (
     "SELECT f.path, f.digest, f.language, f.skipped, u.key, u.name, u.container, u.kind, u.start_line, u.end_line,"
-    " u.name_line, u.name_start, u.name_end, u.preview, w.name, w.container, w.doc, w.path, w.body,"
-    " e.vectors, p.vectors FROM files f LEFT JOIN units u ON u.file = f.id LEFT JOIN words w ON w.rowid = u.id"
+    " u.name_line, u.name_start, u.name_end, u.preview, t.terms,"
+    " e.vectors, p.vectors FROM files f LEFT JOIN units u ON u.file = f.id LEFT JOIN terms t ON t.unit = u.id"
     " LEFT JOIN embeddings e ON e.key = u.key LEFT JOIN embeddings p ON u.id IS NOT NULL AND p.key = f.path_key"
 )
 _ORPHANS = (
-    ("full text of no unit", "SELECT count(*) FROM words WHERE rowid NOT IN (SELECT id FROM units)"),
+    ("full text of no unit", "SELECT count(*) FROM terms WHERE unit NOT IN (SELECT id FROM units)"),
     ("units of no file", "SELECT count(*) FROM units WHERE file NOT IN (SELECT id FROM files)"),
-    ("units without full text", "SELECT count(*) FROM units WHERE id NOT IN (SELECT rowid FROM words)"),
+    ("units without full text", "SELECT count(*) FROM units WHERE id NOT IN (SELECT unit FROM terms)"),
 )
 
 Row: TypeAlias = tuple[Any, ...]
@@ -157,11 +159,10 @@ def untidy(cache: Path) -> list[str]:
     """Files that have no business in a cache at rest, and those that others may read."""
     folder = index_folder(cache)
     known = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "writer.lock", "CACHEDIR.TAG", f"{DATABASE}.damaged"}
-    vectors = sorted(file.name for file in folder.glob("vectors-*.usearch"))
-    strays = {file.name for file in folder.iterdir()} - known - set(vectors)
+    derived = [sorted(file.name for file in folder.glob(pattern)) for pattern in DERIVED]
+    strays = {file.name for file in folder.iterdir()}.difference(known, *derived)
     found = [f"left behind: {name}" for name in sorted(strays)]
-    if len(vectors) > 1:
-        found.append(f"{len(vectors)} files of vectors: {', '.join(vectors)}")
+    found += [f"{len(names)} files of one sort: {', '.join(names)}" for names in derived if len(names) > 1]
     open_to_others = [each.name for each in (folder, *folder.iterdir()) if each.stat().st_mode & 0o077]
     return found + [f"open to others: {name}" for name in open_to_others]
 
@@ -183,13 +184,16 @@ def embeddings_in(cache: Path) -> int:
 
 
 def questions_about(cache: Path, count: int = QUESTIONS, seed: int = 0) -> list[str]:
-    """Names, and words of comments, of what is in an index."""
+    """Names, and words of signatures, of what is in an index."""
     with reading(cache) as database:
         names = [row[0] for row in database.execute("SELECT DISTINCT name FROM units WHERE name != '' ORDER BY name")]
-        docs = [row[0] for row in database.execute("SELECT DISTINCT doc FROM words WHERE doc != '' ORDER BY doc")]
+        previews = [row[0] for row in database.execute("SELECT DISTINCT preview FROM units ORDER BY preview")]
     draw = random.Random(seed)
     chosen = draw.sample(names, min(count // 2, len(names)))
-    chosen += [" ".join(doc.split()[:8]) for doc in draw.sample(docs, min(count - count // 2, len(docs)))]
+    chosen += [
+        " ".join(re.findall(r"\w+", preview)[:8])
+        for preview in draw.sample(previews, min(count - count // 2, len(previews)))
+    ]
     return [text for text in chosen if text.strip() and ":" not in text]
 
 

@@ -35,7 +35,8 @@ def in_terminal(
     process = subprocess.Popen(
         [sys.executable, "-m", "server", *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(HOUSE), "TERM": "xterm", **environment},
+        # COLUMNS would outdo the terminal's own width.
+        env={**os.environ, "COLUMNS": "", "PYTHONPATH": str(HOUSE), "TERM": "xterm", **environment},
         stdin=its,
         stdout=its,
         stderr=its,

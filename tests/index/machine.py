@@ -34,7 +34,7 @@ from server.workspace.overlay import Overlay
 from server.workspace.watch_folders import FolderWatches
 from tests.embed.tiny import write_bundle
 
-from .content import UNIT_KEY, content, neighbours, orphans
+from .content import UNIT_KEY, content, full_text, neighbours, orphans
 
 FOLDERS = ("", "a", "a/b", "c", "c/a", "build", "ü")
 NAMES = ("m.py", "n.py", "o.go", "p.txt", "q.js", "r", "Makefile")
@@ -52,6 +52,9 @@ SMALL = {
     "server.index.plan.BATCH_UNITS": 5,
     "server.index.vectors.TAIL_LIMIT": 15,
     "server.index.vectors.DEAD_VECTORS": 10,
+    "server.index.postings.TAIL_LIMIT": 15,
+    "server.index.postings.GONE_LIMIT": 20,
+    "server.index.postings.DEAD_UNITS": 10,
 }
 """Bounds that matter for large trees only, lowered so that a small one comes to them."""
 
@@ -364,6 +367,7 @@ def assert_equal(index: Index, fresh: Index) -> None:
     for mine, other in zip(ours, theirs, strict=True):
         if mine[UNIT_KEY] is not None:  # The path of a file without units may have a vector from the time when it had.
             _assert_near(mine[-2:], other[-2:])
+    assert full_text(index) == full_text(fresh)
     found, expected = neighbours(index), neighbours(fresh)
     assert found.keys() == expected.keys()
     assert np.allclose([found[name] for name in expected], list(expected.values()), atol=2e-3)

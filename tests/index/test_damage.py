@@ -80,7 +80,7 @@ def flip(index: Index, table: str, column: str, value: str, name: str) -> None:
     """One value of what belongs to a function becomes another that makes as much sense."""
     of_unit = {
         "units": "id IN (SELECT id FROM units WHERE name = ?)",
-        "words_content": "id IN (SELECT id FROM units WHERE name = ?)",
+        "terms": "unit IN (SELECT id FROM units WHERE name = ?)",
         "files": "id IN (SELECT file FROM units WHERE name = ?)",
         "embeddings": "key IN (SELECT key FROM units WHERE name = ?)",
     }
@@ -93,7 +93,7 @@ FLIPS = [
     ("units", "name_end", "name_end - 1"),
     ("units", "preview", "replace(preview, 'def', 'dex')"),
     ("units", "file", "file + 1"),
-    ("words_content", "c4", "c4 || ' more'"),
+    ("terms", "terms", "CAST(substr(terms, 1, length(terms) - 2) || x'0700' AS BLOB)"),
     ("files", "path", "'n3.py'"),
     ("files", "language", "'lua'"),
     ("embeddings", "vectors", "CAST(substr(vectors, 3) || x'0000' AS BLOB)"),

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from server.embed.bundle import Bundle
-from server.index import vectors, workers
+from server.index import postings, vectors, workers
 from server.index.database import DATABASE, StoreError
 from server.index.index import Index
 from server.settings import Settings
 from tests.embed.tiny import write_bundle
 
 from .conftest import Open
-from .content import content, neighbours, orphans
+from .content import content, full_text, neighbours, orphans
 
 
 def function(name: str, *words: int) -> str:
@@ -196,18 +196,20 @@ def test_vectors_of_two_models_lie_side_by_side(root: Path, open_index: Open, mo
     assert len([*index.folder.glob("vectors-*.usearch")]) == 2
 
 
+@pytest.mark.parametrize("kind", ["vectors-*.usearch", "vectors-*.f16", "postings-*.segment"])
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "deleted"])
-def test_a_damaged_vector_file_is_told_and_loses_nothing(
-    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch, damage: str
+def test_a_damaged_derived_file_is_told_and_loses_nothing(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch, damage: str, kind: str
 ) -> None:
     for i in range(40):
         write(root, f"m{i}.py", function(f"f{i}", i))
     monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
+    monkeypatch.setattr(postings, "TAIL_LIMIT", 10)
     index = open_index()
     index.update()
-    expected = neighbours(index)
+    expected, words = neighbours(index), full_text(index)
     index.close()
-    [file] = index.folder.glob("vectors-*.usearch")
+    [file] = index.folder.glob(kind)
     data = file.read_bytes()
     if damage == "truncated":
         file.write_bytes(data[: len(data) // 2])
@@ -217,6 +219,7 @@ def test_a_damaged_vector_file_is_told_and_loses_nothing(
         file.unlink()
     again = open_index()
     assert neighbours(again) == pytest.approx(expected, abs=1e-3)
+    assert full_text(again) == words
     assert any("damaged" in problem for problem in again.status().problems)
     again.update()
     assert not again.status().problems
@@ -228,13 +231,15 @@ def test_files_that_a_kill_left_are_gone_after_the_next_update(
     for i in range(40):
         write(root, f"m{i}.py", function(f"f{i}", i))
     monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
+    monkeypatch.setattr(postings, "TAIL_LIMIT", 10)
     index = open_index()
     index.update()
-    [kept] = index.folder.glob("vectors-*")
-    for name in ("vectors-7-0badcafe.usearch", "vectors-4711.usearch.tmp"):
-        (index.folder / name).write_bytes(kept.read_bytes()[:100])
+    kept = sorted(index.folder.glob("*-*-*"))
+    assert [file.suffix for file in kept] == [".segment", ".f16", ".usearch"]
+    for name in ("vectors-7-0badcafe.usearch", "vectors-4711.usearch.tmp", "vectors-7-a.f16", "postings-7-a.segment"):
+        (index.folder / name).write_bytes(kept[0].read_bytes()[:100])
     open_index().update()
-    assert list(index.folder.glob("vectors-*")) == [kept]
+    assert sorted([*index.folder.glob("vectors-*"), *index.folder.glob("postings-*")]) == sorted(kept)
 
 
 def test_another_model_is_embedded_beside_the_first(
@@ -347,12 +352,16 @@ def test_a_search_among_some_units_finds_all_of_them(
     index.update()
     index.vectors.follow()
     query = np.full(index.bundle.dim, index.bundle.dim**-0.5, np.float32)
-    every = dict(index.vectors.search(query, 1_000))
-    assert len(every) == 45
-    some = {unit: score for unit, score in every.items() if unit % 3}
-    assert dict(index.vectors.search_among(query, some, 1_000)) == pytest.approx(some, abs=1e-3)
-    assert index.vectors.search_among(query, some, 5) == index.vectors.search_among(query, some, 1_000)[:5]
-    assert index.vectors.search_among(query, (), 5) == []
+    units, cosines = index.vectors.search(query, 1_000)
+    assert len(units) == 45
+    assert np.array_equal(np.sort(-cosines), -cosines)
+    some = units % 3 > 0
+    found, scores = index.vectors.search_among(query, units[some], 1_000)
+    assert dict(zip(found, scores, strict=True)) == pytest.approx(dict(zip(units[some], cosines[some], strict=True)))
+    assert index.vectors.search_among(query, units[some], 5)[0].tolist() == found[:5].tolist()
+    assert not len(index.vectors.search_among(query, np.empty(0, np.int64), 5)[0])
+    assert index.vectors.cosines(query, units) == pytest.approx(cosines)
+    assert index.vectors.cosines(query, np.array([units.max() + 1])).tolist() == [0]
 
 
 def test_a_file_that_is_too_much_for_its_parser_is_named(root: Path, open_index: Open) -> None:

@@ -98,12 +98,12 @@ _CONTENTS: dict[str, Any] = {
     "files": "SELECT w.name, f.path_key, f.path, f.language, f.mark, f.digest, f.units, f.path_vector::text"
     " FROM files f JOIN workspaces w ON w.id = f.workspace ORDER BY 1, 3",
     "units": "SELECT w.name, f.path, u.language, u.kind, u.key, u.name, u.container, u.start_line, u.end_line,"
-    " u.name_line, u.name_start, u.name_end, u.head, u.preview, u.words, u.length, u.lexemes::text"
+    " u.name_line, u.name_start, u.name_end, u.head, u.preview, u.terms, u.length, u.lexemes::text"
     " FROM units u JOIN files f ON f.id = u.file JOIN workspaces w ON w.id = u.workspace AND w.id = f.workspace"
     " ORDER BY 1, 2, 8, 9, 6",
-    "parts": "SELECT w.name, f.path, u.start_line, u.name, p.language, p.kind, p.code::text, p.combined::text"
+    "parts": "SELECT w.name, f.path, u.start_line, u.name, p.language, p.kind, p.combined::text"
     " FROM parts p JOIN units u ON u.id = p.unit JOIN files f ON f.id = p.file AND f.id = u.file"
     " JOIN workspaces w ON w.id = p.workspace ORDER BY 1, 2, 3, 4, 7",
-    "words": "SELECT w.name, word, n.units FROM words n JOIN workspaces w ON w.id = n.workspace ORDER BY 1, 2",
+    "terms": "SELECT w.name, term, n.units FROM terms n JOIN workspaces w ON w.id = n.workspace ORDER BY 1, 2",
     "counts": "SELECT (SELECT count(*) FROM files), (SELECT count(*) FROM units), (SELECT count(*) FROM parts)",
 }

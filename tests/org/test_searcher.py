@@ -241,9 +241,8 @@ def at(searcher: OrgSearcher) -> Iterator[Any]:
         "UPDATE units SET end_line = start_line - 1",
         "UPDATE units SET name_start = -1",
         "UPDATE units SET preview = repeat('x', 1000000)",
-        "UPDATE units SET words = '{}'",
-        "UPDATE units SET words = ARRAY[NULL, '', '', '', '']",
-        "UPDATE parts SET code = array_fill(0, ARRAY[8])::halfvec",
+        "UPDATE units SET terms = '\\x00'",
+        "UPDATE parts SET combined = array_fill(0, ARRAY[8])::halfvec",
         "UPDATE units SET workspace = 12345; UPDATE parts SET workspace = 12345",
     ],
 )
@@ -268,11 +267,9 @@ def test_tables_of_another_width_are_an_error_of_this_search(both: list[Path], s
         connection.execute("DROP TABLE parts")
         connection.execute(
             "CREATE TABLE parts (unit bigint, workspace int, file bigint, language text, kind text,"
-            " code halfvec(3), combined halfvec(3))"
+            " combined halfvec(3))"
         )
-        connection.execute(
-            "INSERT INTO parts SELECT id, workspace, file, language, kind, '[1,2,3]', '[1,2,3]' FROM units"
-        )
+        connection.execute("INSERT INTO parts SELECT id, workspace, file, language, kind, '[1,2,3]' FROM units")
     with pytest.raises(OrgError, match="dimensions"):
         asked(searcher, "w3")
     assert asked(searcher, "w3", only="lexical")

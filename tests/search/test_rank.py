@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,16 +10,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.search.candidates import Candidate, Terms
+from server.parse import KINDS
+from server.search.candidates import Candidates, weigh
 from server.search.features import FEATURES, feature_matrix
 from server.search.rank import Ranking, is_symbol, order
 
 
-def candidate(path: str, line: int = 0) -> Candidate:
-    return Candidate(
-        line, path, "python", "f", "", "function", line, line + 1, (line, 4, 5), "", "def f()", b"",
-        ("f", "", "", "", ""), 0.0, 0.0, 0.0, 0.0, "", b"",
-    )  # fmt: skip
+def candidates(*paths: str) -> Candidates:
+    """Units of these files; their ids are their places from 1."""
+    names = dict(enumerate(dict.fromkeys(paths)))
+    files = {path: file for file, path in names.items()}
+    number = len(paths)
+    nothing = np.zeros(number, np.float32)
+    return Candidates(
+        units=np.arange(1, number + 1),
+        files=np.array([files[path] for path in paths], np.int64),
+        kinds=np.full(number, KINDS.index("function"), np.uint8),
+        lines=np.ones(number, np.uint16),
+        name_lengths=np.ones(number, np.uint8),
+        counts=np.zeros((number, 0), np.uint16),
+        lexical=nothing,
+        named=np.zeros(number, np.uint8),
+        dense=nothing,
+        path_cosine=nothing,
+        paths=names,
+    )
 
 
 @pytest.mark.parametrize("text", ["retry", "parseCron", "http::Client", "a.b_c", "main()", "std::vector", "$scope"])
@@ -32,24 +48,23 @@ def test_a_description_is_not(text: str) -> None:
 
 
 def test_repeats_of_a_file_give_way_to_other_files() -> None:
-    candidates = [candidate("a", 0), candidate("a", 5), candidate("b", 0)]
-    ranked = order(candidates, np.array([1.0, 0.9, 0.8], np.float32), 0.2, 10)
-    assert [(c.path, c.start_line) for c, _ in ranked] == [("a", 0), ("b", 0), ("a", 5)]
+    ranked = order(candidates("a", "a", "b"), np.array([1.0, 0.9, 0.8], np.float32), 0.2, 10)
+    assert [unit for unit, _ in ranked] == [1, 3, 2]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.floats(-1, 1, width=32)), max_size=30), st.floats(0, 2))
 def test_the_order_hides_nothing_and_scores_fall(rows: list[tuple[str, float]], repeat: float) -> None:
-    candidates = [candidate(path, line) for line, (path, _) in enumerate(rows)]
     scores = np.array([score for _, score in rows], np.float32)
-    ranked = order(candidates, scores, repeat, len(rows))
-    assert sorted(c.unit for c, _ in ranked) == sorted(c.unit for c in candidates)
+    ranked = order(candidates(*(path for path, _ in rows)), scores, repeat, len(rows))
+    assert sorted(unit for unit, _ in ranked) == [*range(1, len(rows) + 1)]
     values = [score for _, score in ranked]
     assert all(a >= b - 1e-5 for a, b in pairwise(values))
     seen: dict[str, int] = {}
-    for c, score in ranked:
-        taken = seen.get(c.path, 0)
-        assert score == pytest.approx(float(scores[c.unit]) - repeat * taken, abs=1e-4)
-        seen[c.path] = taken + 1
+    for unit, score in ranked:
+        path, own = rows[unit - 1]
+        taken = seen.get(path, 0)
+        assert score == pytest.approx(own - repeat * taken, abs=1e-4)
+        seen[path] = taken + 1
 
 
 @pytest.mark.parametrize(
@@ -64,14 +79,15 @@ def test_the_order_hides_nothing_and_scores_fall(rows: list[tuple[str, float]], 
     ],
 )
 def test_a_file_without_a_name_of_its_own_goes_by_its_folders(path: str, precision: float) -> None:
-    terms = Terms({"rout": 1.0}, ("rout",), ("routing",), {"rout": 1.0})
-    signals = dict(zip(FEATURES, feature_matrix([candidate(path)], terms)[0], strict=True))
+    terms = weigh("routing", ["rout"], np.ones(1, np.int64), 1, 1.0)
+    found = replace(candidates(path), counts=np.zeros((1, 1), np.uint16))
+    signals = dict(zip(FEATURES, feature_matrix(found, terms)[0], strict=True))
     assert signals["stem_precision"] == precision
 
 
 def test_the_shipped_weights_name_known_signals_and_trust_the_model() -> None:
     ranking = Ranking.shipped()
-    one = [candidate("a")]
+    one = candidates("a")
     dense = np.zeros((1, len(FEATURES)), np.float32)
-    dense[0, [FEATURES.index(name) for name in ("dense", "dense_code", "file_dense", "file_dense_mean")]] = 1
+    dense[0, [FEATURES.index(name) for name in ("dense", "file_dense", "file_dense_mean")]] = 1
     assert ranking.scores(False, one, dense)[0] > 0

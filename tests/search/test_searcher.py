@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from server.embed.bundle import Bundle, resolve_model
 from server.index.index import Index
 from server.index.stamp import FINE_SETTLED_NS
 from server.search.answer import Hit
-from server.search.candidates import DENSE, Terms, gather
+from server.search.candidates import DENSE, NO_TERMS, gather
 from server.search.filters import allowed_units
 from server.search.query import parse_query
 from server.search.searcher import Cancelled, Searcher
@@ -246,8 +247,9 @@ def test_a_filter_reaches_a_name_that_many_bear(searcher: Searcher, root: Path) 
     (root / "z/last.py").write_text("def run():\n    return 'last'\n")
     searcher.index.update()
     allowed = allowed_units(searcher.index.store, parse_query("path:z/ run"))
-    found = gather(searcher.index, Terms({}, (), ("run",), {}), None, allowed)
-    assert [candidate.path for candidate in found] == ["z/last.py"]
+    searcher.index.postings.follow()
+    found = gather(searcher.index, replace(NO_TERMS, identifiers=("run",)), None, allowed)
+    assert [found.paths[file] for file in found.files.tolist()] == ["z/last.py"]
 
 
 def test_what_was_edited_many_times_hides_nothing(searcher: Searcher, root: Path) -> None:
