@@ -31,17 +31,27 @@ BELOW: dict[str, frozenset[str]] = {
 }
 """A part of the server -> the parts that it may import. `__main__` may import every one, and none imports it."""
 EXPORT_MAY = ("server.embed.bundle", "server.parse")
-BULK_MAY = (
-    "server.embed",
-    "server.index.prepare",
-    "server.index.version",
-    "server.index.workers",
-    "server.settings",
-    "server.shared",
-    "server.workspace.discover",
-)
-"""`export.bulk` does what an index does to the same files, by the same code, or their keys and vectors would not be the
-same: which files there are, their units and keys in a process that may crash, their vectors, and the shared cache."""
+ALSO_MAY = {
+    # It does what an index does to the same files, by the same code, or their keys and vectors would not be the same:
+    # which files there are, their units and keys in a process that may crash, their vectors, and the shared cache.
+    "export.bulk": (
+        "server.embed",
+        "server.index.prepare",
+        "server.index.version",
+        "server.index.workers",
+        "server.settings",
+        "server.shared",
+        "server.workspace.discover",
+    ),
+    # A student learns paths as the index has their words, weighed as the index weighs them.
+    "export.asked": ("server.index.prepare",),
+    "export.train_student": ("server.index.vectors",),
+    # Ranking is fitted on the candidates and the features that a search has, of an index that the server made.
+    "export.fit_ranking": ("server.index", "server.search", "server.settings"),
+    # Where the fitted weights ship.
+    "export.models": ("server.search.rank",),
+}
+"""By module or package: what it shares with the server, so that neither has it twice, and why."""
 HEAVY = frozenset({"torch", "transformers", "onnx", "export"})
 """Never in the server's process. (onnxruntime is another thing than onnx.)"""
 
@@ -97,10 +107,12 @@ def test_the_server_names_itself_relatively_and_nothing_heavy(file: Path) -> Non
 
 @pytest.mark.parametrize("file", sources("export"), ids=module_name)
 def test_export_knows_bundles_and_units_and_nothing_else_of_the_server(file: Path) -> None:
-    may = EXPORT_MAY + (BULK_MAY if module_name(file).startswith("export.bulk") else ())
+    module = module_name(file)
+    also = (names for part, names in ALSO_MAY.items() if f"{module}.".startswith(f"{part}."))
+    may = EXPORT_MAY + tuple(name for names in also for name in names)
     for name in imports(file):
         if name.partition(".")[0] == "server":
-            assert f"{name}.".startswith(tuple(f"{each}." for each in may)), f"{module_name(file)} imports {name}"
+            assert f"{name}.".startswith(tuple(f"{each}." for each in may)), f"{module} imports {name}"
 
 
 def test_the_whole_server_in_a_process_brings_in_nothing_heavy() -> None:
