@@ -26,6 +26,7 @@ from server.index.vectors import combine  # noqa: E402
 VERBS = ["open", "close", "parse", "send", "remove", "sort", "merge", "encode"]
 NOUNS = ["file", "socket", "tree", "image", "queue", "token", "user", "matrix"]
 RECIPE = Recipe(
+    runs=1,
     steps=60,
     query_dropout=0.1,
     code_dropout=0.1,
@@ -235,6 +236,16 @@ def test_of_a_path_its_end_counts() -> None:
 def test_a_table_may_begin_with_vectors_of_another_model(data: Data) -> None:
     begun = torch.nn.functional.normalize(torch.ones_like(fresh(data.frequencies).table), dim=1)
     assert torch.equal(train(data, replace(RECIPE, steps=1, learning_rate=0.0), begun).table, begun)
+
+
+def test_the_student_is_the_mean_of_its_runs(data: Data) -> None:
+    begun = fresh(data.frequencies).table.detach()
+    recipe = replace(RECIPE, steps=3)
+    each = [train(data, replace(recipe, seed=seed), begun) for seed in (0, 1)]
+    mean = train(data, replace(recipe, runs=2), begun)
+    assert not torch.allclose(each[0].table, each[1].table)
+    for found, *values in zip(mean.parameters(), *(one.parameters() for one in each), strict=True):
+        assert torch.allclose(found, torch.stack(values).mean(dim=0), atol=1e-6)
 
 
 def test_reduced_vectors_keep_who_is_near_whom() -> None:
