@@ -1,8 +1,8 @@
 """The corpus as what people type into a search box: doc comments alone teach a model to answer doc comments.
 
 Each pair is asked in one of four ways: the doc comment as it is, its bare words, a question, or the words of the
-function's name, which then is hidden in the code. Code that is asked for by its name has its doc comment, as what is
-searched has, every second time. Batches hold a few packages of one language, so that a query is told
+function's name, which then is hidden in the code. Code that is not asked for by its whole doc comment has that, as what
+is searched has, by chance. Batches hold a few packages of one language, so that a query is told
 from its answer's neighbours, as in the search of a repository.
 """
 
@@ -27,8 +27,8 @@ NAME_WORDS = 2
 """A name of fewer words says too little to be asked for."""
 CONTRASTED = 512
 """Pairs of one or several packages that batches are drawn from."""
-DOCUMENTED = 0.5
-"""The share of code with its doc comment among what is asked for by its name."""
+DOCUMENTED = {"words": 0.3, "question": 0.3, "name": 0.5}
+"""The share of code with its doc comment, by how it is asked for."""
 HIDDEN = "_"
 """What stands for the name in code that is asked for by it."""
 SHARES = {"doc": 0.4, "words": 0.3, "question": 0.15, "name": 0.15}
@@ -105,9 +105,9 @@ def asked(row: Row, source: str, random: np.random.Generator) -> Example:
     if kind == "name" and len(words) >= NAME_WORDS:
         query, code = " ".join(words), without_name(replace(row, code=code), random)
     elif kind == "question":
-        query = question(row.query, random)
+        query, code = question(row.query, random), documented(row.query, code, kind, random)
     elif kind == "words":
-        query = bare_words(row.query)
+        query, code = bare_words(row.query), documented(row.query, code, kind, random)
     else:
         query = row.query
     return Example(" ".join(query.split()[:DOC_WORDS]) or row.query, code, row.language, source)
@@ -115,8 +115,13 @@ def asked(row: Row, source: str, random: np.random.Generator) -> Example:
 
 def without_name(row: Row, random: np.random.Generator) -> str:
     """The row's code without its name, by chance with its doc comment."""
-    doc = f"{row.query}\n" if random.random() < DOCUMENTED else ""
-    return hidden(row.name, doc + row.code) if row.name else row.code
+    code = documented(row.query, row.code, "name", random)
+    return hidden(row.name, code) if row.name else row.code
+
+
+def documented(doc: str, code: str, kind: str, random: np.random.Generator) -> str:
+    """The code, by chance below its doc comment."""
+    return f"{doc}\n{code}" if random.random() < DOCUMENTED[kind] else code
 
 
 def hidden(name: str, code: str) -> str:

@@ -123,6 +123,13 @@ def for_code(small: Small) -> Small:
     return replace(small, tokenizer=tokenizer)
 
 
+def mix(model: MeanPooled, other: MeanPooled, share: float) -> None:
+    """Changes the model's weights to their mean with those of `other`, of the same shape, which has `share` of it."""
+    with torch.no_grad():
+        for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+            mine.lerp_(theirs.to(mine.device), share)
+
+
 def _backbone(folder: Path, config: Mapping[str, Any]) -> Any:
     """The BertModel that the folder's tensors fill. Without dropout: no text is seen often enough to be learned."""
     from transformers import BertConfig, BertModel

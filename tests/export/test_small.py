@@ -157,6 +157,15 @@ def test_texts_of_all_lengths_come_back_in_their_order(
     assert main(command(base, corpus, tmp_path / "run")) == 0
 
 
+def test_half_of_a_trained_model_is_what_it_was_before(base: Path, corpus: Path, whole: Path, tmp_path: Path) -> None:
+    assert main(command(base, corpus, tmp_path, "--kept", "0")) == 0
+    begun, trained, kept = (
+        load_small(folder).model.state_dict() for folder in (base, tmp_path / CHECKPOINT, whole / CHECKPOINT)
+    )
+    for name, value in kept.items():
+        assert torch.allclose(value, (begun[name] + trained[name]) / 2, atol=1e-6), name
+
+
 def test_a_run_that_was_asked_to_stop_goes_on_as_if_nothing_had_been(
     base: Path, corpus: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
