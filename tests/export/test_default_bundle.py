@@ -14,7 +14,7 @@ from export.corpus.manifest import read_manifest
 from server.embed.bundle import MANIFEST, Bundle, resolve_model
 from server.embed.embedder import Embedder
 
-MAX_BYTES = 20_000_000
+MAX_BYTES = 16_000_000
 FOLDER = resolve_model("default")
 
 FUNCTIONS = {
@@ -88,6 +88,12 @@ def test_its_notice_names_every_package_and_licence() -> None:
     rows = [line.split("\t") for line in (FOLDER / "NOTICE").read_text(encoding="utf-8").splitlines() if "\t" in line]
     assert len(rows) == said["training"]["packages"]
     assert all(len(row) == 4 and row[3] for row in rows)
+
+
+def test_its_notice_names_the_model_that_its_words_begin_with() -> None:
+    begun = "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)"
+    assert begun in (FOLDER / "NOTICE").read_text(encoding="utf-8").splitlines()[0]
+    assert begun in json.loads((FOLDER / MANIFEST).read_text(encoding="utf-8"))["source"]
 
 
 def test_its_packages_are_the_manifests_at_the_manifests_versions() -> None:
