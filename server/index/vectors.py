@@ -72,7 +72,7 @@ class Main:
     graph: str
     matrix: str
     graph_sum: int
-    """CRC-32 of the file."""
+    """Checksum of the file: see `derived`."""
     matrix_sum: int
     high: int
     """Units up to this id are in them."""
