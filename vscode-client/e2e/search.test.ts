@@ -5,7 +5,7 @@ import { after, afterEach, before, beforeEach, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
 import { until, Workbench } from "./workbench";
-import { lineWith, pathWithServer, repository } from "./world";
+import { lineWith, modelWithId, pathWithServer, repository } from "./world";
 
 const TITLE = "Search code by meaning";
 /** Milliseconds in which the server has answered a question. */
@@ -259,6 +259,39 @@ test("the status item's click shows the server, the model and the folder", async
   const rows = await workbench.rowsWith("meaning-lsp 0.");
   assert.match(rows.join("\n"), /pieces of code in \d+ files/);
   await workbench.screenshot("status");
+});
+
+/** Choose a model of a kind, and if `folder` is given, that folder in the dialog. */
+async function chooseModel(choice: string, folder?: string): Promise<void> {
+  await workbench.command("Meaning: Choose Model");
+  await workbench.rowsWith(choice);
+  await workbench.rows.filter({ hasText: choice }).first().click();
+  if (folder !== undefined) {
+    const button = workbench.page.locator(".quick-input-widget").getByRole("button", { name: "Use This Model" });
+    await button.waitFor();
+    await workbench.input.fill(`${folder}/`);
+    await workbench.rowsWith("..");
+    await button.click();
+  }
+}
+
+async function modelIs(id: string): Promise<void> {
+  await until(`the model ${id}`, async () => {
+    await workbench.command("Meaning: Show Status");
+    const rows = await workbench.rowsWith("meaning-lsp 0.");
+    await press("Escape");
+    return rows.some((row) => row.includes(id));
+  });
+}
+
+test("a model is chosen from disk, and left again; a folder that is none is told", async () => {
+  const [model, id] = modelWithId("of-the-tests");
+  await chooseModel("A model from disk", model);
+  await modelIs("of-the-tests");
+  await chooseModel("A second model from disk", code);
+  await workbench.notifications.filter({ hasText: "is no model: there is no bundle.json in it" }).waitFor();
+  await chooseModel("Default model");
+  await modelIs(id);
 });
 
 test("the commands are in the palette", async () => {

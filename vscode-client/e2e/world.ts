@@ -63,6 +63,16 @@ export function pythonExtension(selection: string): string {
   return vsix;
 }
 
+/** A folder with the default model under another id; and the id that it has itself. */
+export function modelWithId(id: string): [folder: string, before: string] {
+  const folder = path.join(mkdtempSync(path.join(tmpdir(), "meaning-model-")), "another one");
+  cpSync(path.join(HERE, "..", "server", "embed", "default"), folder, { recursive: true });
+  const file = path.join(folder, "bundle.json");
+  const bundle = JSON.parse(readFileSync(file, "utf8")) as { id: string };
+  writeFileSync(file, JSON.stringify({ ...bundle, id }));
+  return [folder, bundle.id];
+}
+
 /** A made-up tree of so many functions, as the benchmarks of the server have it. */
 export function madeUp(functions: number): string {
   const folder = mkdtempSync(path.join(tmpdir(), "meaning-made-up-"));
