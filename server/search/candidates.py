@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Protocol
@@ -170,12 +170,21 @@ def gather(
     return Candidates(
         units,
         *found,
-        np.array([scored.get(unit, 0.0) for unit in units.tolist()], np.float32),
-        np.array([named.get(unit, 0) for unit in units.tolist()], np.uint8),
+        _at(units, scored),
+        _at(units, named).astype(np.uint8),
         nothing if vector is None else index.vectors.cosines(vector, units),
         nothing if vector is None else index.paths.cosines(vector, files.tolist())[of_unit],
         index.paths.of(files.tolist()),
     )
+
+
+def _at(units: Ids, values: Mapping[int, float]) -> Scores:
+    """The values of those `units`, ascending, that have one; 0 of the others."""
+    having = np.fromiter(values.keys(), np.int64, len(values))
+    here = among(having, units)
+    found = np.zeros(len(units), np.float32)
+    found[np.searchsorted(units, having[here])] = np.fromiter(values.values(), np.float32, len(values))[here]
+    return found
 
 
 def _by_vector(index: Searchable, vector: Vectors, allowed: Ids | None) -> Ids:

@@ -140,8 +140,9 @@ def _path_signals_of(paths: Sequence[str], terms: Terms) -> dict[str, Column]:
     """What the path of each file says by itself."""
     signals = [_path_signals(path) for path in paths]
     weights = dict(zip(terms.stems, terms.weights.tolist(), strict=True))
-    stems = [weights.keys() & each.stem for each in signals]
-    folders = [weights.keys() & each.folders for each in signals]
+    asked = frozenset(terms.stems)
+    stems = [asked & each.stem for each in signals]
+    folders = [asked & each.folders for each in signals]
     flags = np.array([each.flags for each in signals], np.float32).reshape(-1, 4)
     return {
         "stem": np.array([sum([weights[word] for word in words]) for words in stems]),

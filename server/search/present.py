@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -69,7 +70,7 @@ class Presenter:
         if c.id < 0:  # as the editor shows it
             return indexed
         try:
-            status = (self._root / c.path).lstat()
+            status = os.lstat(f"{self._root}/{c.path}")  # a Path takes ten times as long
             if stat_stamp(status) == c.stamp:
                 return indexed
             self._stale(c.path)
