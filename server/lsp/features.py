@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from heapq import merge
 from itertools import islice
 from pathlib import Path
@@ -278,7 +278,7 @@ async def _find(
             best.setdefault((converter.root / hit.path, hit.start_line, hit.name), (converter, hit))
         return _Found(
             [convert(converter, hit) for converter, hit in islice(best.values(), limit)],
-            sum(folder.pending(answer.pending) for folder, answer in answers),
+            sum(answer.pending for _, answer in answers),
             sum(answer.indexed for _, answer in answers),
             model,
             round((time.perf_counter() - start) * 1000, 2),
@@ -324,10 +324,15 @@ def _answers(
 
 
 def _outcome(session: Session, folder: Folder, ask: Ask, cancelled: Callable[[], bool]) -> Answer | Exception | None:
-    """One folder's answer, or why it has none; a folder that is not there holds nothing, and says nothing."""
+    """One folder's answer, or why it has none; a folder that is not there holds nothing, and says nothing.
+
+    What is pending counts from before the question: an update that ends meanwhile is not in the answer.
+    """
+    pending = folder.pending(0)
     try:
         with folder.reading() as searcher:
-            return ask(searcher, cancelled)
+            answer = ask(searcher, cancelled)
+        return replace(answer, pending=max(pending, folder.pending(answer.pending)))
     except NotADirectoryError:
         return None
     except DamagedStore as error:

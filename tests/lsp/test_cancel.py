@@ -136,6 +136,31 @@ async def test_searching_does_not_wait_for_indexing(settings: Settings, workspac
 
 
 @story
+async def test_an_answer_from_before_the_end_of_an_update_says_so(
+    settings: Settings, workspace: Path, slow: SlowUpdate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched, ready = threading.Event(), threading.Event()
+    search = Searcher.search
+
+    def overtaken(searcher: Searcher, *arguments: Any) -> Answer:
+        answer = search(searcher, *arguments)
+        searched.set()
+        assert ready.wait(PATIENCE)
+        return answer
+
+    monkeypatch.setattr(Searcher, "search", overtaken)
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await event(slow.running)
+        _, result = peer.begin("meaning/search", {"query": "w1"})
+        await event(searched)
+        slow.go.set()
+        await peer.indexed()
+        ready.set()
+        assert (await asyncio.wait_for(result, PATIENCE))["pending"] > 0
+
+
+@story
 async def test_changes_during_an_update_make_one_more(settings: Settings, workspace: Path, slow: SlowUpdate) -> None:
     def updates() -> int:
         return sum(status["state"] == "indexing" for status in peer.told("meaning/indexChanged"))
