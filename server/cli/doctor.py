@@ -7,6 +7,9 @@ of is a finding, too: this has to run where nothing else does.
 from __future__ import annotations
 
 import argparse
+import base64
+import csv
+import hashlib
 import json
 import os
 import platform
@@ -48,14 +51,14 @@ FEW_WATCHES = 16_384
 """inotify watches, one a folder, which all programs of a user share."""
 VERSION_SECONDS = 20
 NEEDS = {
-    "modules": {"packages"},
-    "grammars": {"packages"},
-    "model": {"packages", "onnxruntime", "modules"},
-    "index": {"packages", "onnxruntime", "modules", "SQLite", "model"},
+    "modules": {"packages", "files"},
+    "grammars": {"packages", "files"},
+    "model": {"packages", "files", "onnxruntime", "modules"},
+    "index": {"packages", "files", "onnxruntime", "modules", "SQLite", "model"},
 }
 """What is not looked at while something that it needs is broken: it would tell the same fault in other words."""
-PARTS = ("..search.searcher", "..lsp.server", "usearch.index")
-"""Modules that bring in all the others, and one that is imported when it is first needed."""
+PARTS = ("..search.searcher", "..lsp.server", "usearch.index", "watchdog.observers")
+"""Modules that bring in all the others, and those that are imported when they are first needed."""
 
 _INOTIFY = Path("/proc/sys/fs/inotify/max_user_watches")
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[.*?\])?\s*([^;]*)")
@@ -97,6 +100,7 @@ def findings(root: Path, settings: Settings) -> Iterator[Finding]:
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "Python": _python,
         "packages": _packages,
+        "files": _files,
         "onnxruntime": _runtime,
         "modules": _modules,  # after onnxruntime, which crashes where usearch is loaded before it (2.26 and 1.32)
         "SQLite": _sqlite,
@@ -165,6 +169,34 @@ def _packages() -> Iterator[Finding]:
         yield Finding(ERROR, problem, f"{_python_shown()} -m pip install '{package}'")
     if not wrong:
         yield Finding(OK, f"all {len(requirements)} packages that it needs are there")
+
+
+def _files() -> Iterator[Finding]:
+    """Whether the package's own files (code, queries, weights, the model) are those that were installed."""
+    damaged = []
+    try:
+        record = metadata.distribution("meaning-lsp").read_text("RECORD") or ""
+    except metadata.PackageNotFoundError:
+        return
+    recorded = [
+        (name, sha256) for name, sha256, _ in csv.reader(record.splitlines()) if name.startswith("meaning_lsp/")
+    ]
+    for name, sha256 in recorded:
+        path = Path(str(metadata.distribution("meaning-lsp").locate_file(name)))
+        if sha256 and (problem := _damage(path, sha256.removeprefix("sha256="))):
+            damaged.append(Finding(ERROR, f"{path}: {problem}", _reinstall()))
+    yield from damaged
+    if recorded and not damaged:
+        yield Finding(OK, "its own files are as they were installed")
+
+
+def _damage(path: Path, sha256: str) -> str | None:
+    """What is wrong with a file that has this hash, in base64 without padding, when it is whole."""
+    try:
+        seen = base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).decode().rstrip("=")
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if seen == sha256 else "is not as it was installed"
 
 
 def _modules() -> Iterator[Finding]:
@@ -259,15 +291,17 @@ def _grammars() -> Iterator[Finding]:
 
 
 def _model(settings: Settings) -> Iterator[Finding]:
-    from ..embed.bundle import ModelError
+    from ..embed.bundle import BundleError, ModelError
 
     for name, variable in ((settings.model, "MEANING_MODEL"), (settings.refine_model, "MEANING_REFINE_MODEL")):
         try:
             if name:
                 yield Finding(OK, _tried(name, settings))
-        except ModelError as error:  # noqa: PERF203
+        except BundleError as error:  # noqa: PERF203
             remedy = f"name another one (the setting, --model or {variable}), or get this one anew"
             yield Finding(ERROR, f"{error}", f"{remedy}: {_reinstall()}" if name == Settings().model else remedy)
+        except ModelError as error:  # of what it runs on
+            yield Finding(ERROR, f"{error}", "or name another device: the setting, or MEANING_DEVICE=cpu")
 
 
 def _tried(name: str, settings: Settings) -> str:
@@ -301,7 +335,7 @@ def _cache(settings: Settings) -> Iterator[Finding]:
 
 def _index(root: Path, settings: Settings) -> Iterator[Finding]:
     from ..embed.bundle import Bundle, resolve_model
-    from ..index.database import DATABASE
+    from ..index.database import DATABASE, StoreError
     from ..index.folder import index_folder
     from ..index.index import Index
 
@@ -309,11 +343,16 @@ def _index(root: Path, settings: Settings) -> Iterator[Finding]:
     if not (folder / DATABASE).exists():
         yield Finding(OK, f"{root} has no index yet; the first search makes it")
         return
-    with closing(Index.open(root, Bundle.load(resolve_model(settings.model)), settings)) as index:
-        status = index.status()
+    remedy = f"if it stays after `{PROGRAM} index`, delete {folder}: it is made again"
+    try:
+        with closing(Index.open(root, Bundle.load(resolve_model(settings.model)), settings)) as index:
+            status = index.status()
+    except StoreError as error:
+        yield Finding(ERROR, f"{error}", remedy)
+        return
     yield Finding(OK, f"{root}: {status.files} files, {status.units} units, {status.pending} files pending")
     for problem in status.problems:
-        yield Finding(WARNING, problem, f"if it stays after `{PROGRAM} index`, delete {folder}: it is made again")
+        yield Finding(WARNING, problem, remedy)
 
 
 def _watching() -> Iterator[Finding]:

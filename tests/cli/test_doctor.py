@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -18,6 +23,8 @@ from server import __version__
 from server.cli import doctor
 from server.cli.doctor import ERROR, OK, VARIABLES, WARNING, Finding, findings
 from server.embed.bundle import resolve_model
+from server.index.database import APPLICATION_ID, DATABASE
+from server.index.folder import index_folder
 from server.settings import Settings
 from tests.agents.conftest import write
 
@@ -78,6 +85,18 @@ def test_an_index_is_told_with_its_troubles(root: Path, settings: Settings, tmp_
     assert "damaged" in only(wrong(root, settings), WARNING).what
 
 
+def test_an_index_of_a_later_version_is_no_matter_of_this_installation(root: Path, settings: Settings) -> None:
+    folder = index_folder(settings.cache_dir, root)
+    folder.mkdir(parents=True)
+    with closing(sqlite3.connect(folder / DATABASE)) as database:
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute("PRAGMA user_version = 9999")
+        database.execute("CREATE TABLE of_another_form (x)")
+    finding = only(wrong(root, settings))
+    assert "written by a newer meaning-lsp" in finding.what
+    assert f"delete {folder}" in finding.remedy
+
+
 def test_without_onnxruntime(root: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setattr(doctor, "_version", lambda package: None)
@@ -124,6 +143,44 @@ def test_a_model_is_damaged_or_not_there(root: Path, settings: Settings, tmp_pat
         model_finding = only(wrong(root, Settings(cache_dir=settings.cache_dir, model=str(model))))
         assert str(model) in model_finding.what
         assert "MEANING_MODEL" in model_finding.remedy
+
+
+def test_a_device_that_is_not_there_is_no_fault_of_the_model(root: Path, settings: Settings) -> None:
+    finding = next(iter(wrong(root, replace(settings, device="cuda"))), None)
+    if finding is None:
+        pytest.skip("there is an NVIDIA card")
+    assert "MEANING_DEVICE" in finding.remedy
+    assert "reinstall" not in finding.remedy
+
+
+@pytest.mark.parametrize("name", ["search/ranking.json", "parse/queries/go.scm"])
+def test_a_file_of_the_package_is_damaged_or_not_there(
+    name: str, root: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = installed(tmp_path / "site", [name, "__init__.py"])
+    found = lambda package: metadata.Distribution.at(site / "meaning_lsp-0.1.0.dist-info")  # noqa: E731
+    monkeypatch.setattr(metadata, "distribution", found)
+    assert wrong(root, settings) == []
+    (site / "meaning_lsp" / name).write_text("{")
+    assert only(wrong(root, settings)).what == f"{site / 'meaning_lsp' / name}: is not as it was installed"
+    (site / "meaning_lsp" / name).unlink()
+    finding = only(wrong(root, settings))
+    assert finding.what == f"{site / 'meaning_lsp' / name}: No such file or directory"
+    assert "--force-reinstall" in finding.remedy
+
+
+def installed(site: Path, names: list[str]) -> Path:
+    """Some files of the package as pip leaves them, with the list of their hashes."""
+    rows = []
+    for name in names:
+        copy = site / "meaning_lsp" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(HOUSE / "server" / name, copy)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(copy.read_bytes()).digest()).decode().rstrip("=")
+        rows.append(f"meaning_lsp/{name},sha256={digest},{copy.stat().st_size}\n")
+    (site / "meaning_lsp-0.1.0.dist-info").mkdir()
+    (site / "meaning_lsp-0.1.0.dist-info" / "RECORD").write_text("".join(rows))
+    return site
 
 
 def test_what_is_to_be_had_anew_comes_from_where_it_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +239,7 @@ def test_what_nobody_thought_of_is_a_finding_and_the_rest_is_looked_at(
     assert only(wrong(root, settings)).what == "SQLite: who would have thought"
 
 
-@pytest.mark.parametrize("package", ["numpy", "tree_sitter", "tokenizers", "usearch", "onnxruntime"])
+@pytest.mark.parametrize("package", ["numpy", "tree_sitter", "tokenizers", "usearch", "watchdog", "onnxruntime"])
 def test_it_runs_where_nothing_else_does(package: str, root: Path, tmp_path: Path) -> None:
     program = f"import sys; sys.modules[{package!r}] = None; from server.__main__ import main; sys.exit(main())"
     environment = {**os.environ, "MEANING_CACHE_DIR": str(tmp_path / "cache")}
@@ -196,7 +253,7 @@ def test_it_runs_where_nothing_else_does(package: str, root: Path, tmp_path: Pat
     assert "Traceback" not in done.stderr
     assert any(line.startswith("error ") for line in done.stdout.splitlines())
     assert "SQLite" in done.stdout
-    if package != "usearch":  # which a small index has no need of
+    if package not in ("usearch", "watchdog"):  # which a search of a small index has no need of
         search = ran("search", "cron")
         assert search.returncode == 1
         assert search.stderr.splitlines()[-1].startswith("meaning-lsp: ")
