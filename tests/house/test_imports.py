@@ -130,11 +130,8 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
 
 def test_a_graph_may_be_opened_before_the_model_is_loaded() -> None:
     program = """
-from pathlib import Path
-from server.embed.bundle import Bundle, resolve_model
-from server.index.store import Store
-from server.index.vectors import VectorIndex
-VectorIndex(Store.in_memory(), Path(), Bundle.load(resolve_model("default")), 1)._new_graph()
+from server.index.graph import Graph
+Graph(256)
 import onnxruntime
 """
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
