@@ -13,7 +13,8 @@ parts are embeddings of their own in the database, so a moved file embeds no cod
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import astuple, dataclass
 from itertools import chain
 from pathlib import Path
@@ -26,6 +27,7 @@ from ..embed.bundle import Bundle
 from .derived import is_intact, sweep, write_derived
 from .graph import Graph
 from .low_priority import low_priority_thread
+from .matrix import Halves, Matrix, write_matrix
 from .store import Store
 from .sums import sound
 
@@ -95,9 +97,8 @@ class Mapped:
 
     main: Main
     graph: Graph
-    keys: Ids
-    """Of the rows of `matrix`, ascending: see MAX_PARTS."""
-    matrix: npt.NDArray[np.float16]
+    matrix: Matrix
+    """Its keys: see MAX_PARTS."""
 
     @classmethod
     def open(cls, folder: Path, main: Main, dim: int) -> Mapped:
@@ -105,22 +106,19 @@ class Mapped:
         intact = is_intact(folder / main.graph, main.graph_sum) and is_intact(folder / main.matrix, main.matrix_sum)
         if not intact:
             raise ValueError(f"{folder / main.graph}: absent or damaged")
-        graph = Graph.mapped(folder / main.graph, dim)
-        data = np.memmap(folder / main.matrix, np.uint8, "r")
-        keys, rows = data[: 8 * main.count].view(np.int64), data[8 * main.count :].view(np.float16)
-        return cls(main, graph, keys, rows.reshape(main.count, dim))
+        return cls(main, Graph.mapped(folder / main.graph, dim), Matrix(folder / main.matrix, dim))
 
     def nearest(self, query: Vectors, count: int) -> tuple[Ids, Vectors]:
         """Units and cosines of the nearest parts."""
         found = self.graph.search(query, _OVERSAMPLING * count)
-        return self._compared(query, np.searchsorted(self.keys, found))
+        return self._compared(query, np.searchsorted(self.matrix.keys, found))
 
     def among(self, query: Vectors, units: Ids) -> tuple[Ids, Vectors]:
         """Units and cosines of all parts of `units`, ascending."""
-        return self._compared(query, _between(self.keys, units * MAX_PARTS, (units + 1) * MAX_PARTS))
+        return self._compared(query, _between(self.matrix.keys, units * MAX_PARTS, (units + 1) * MAX_PARTS))
 
     def _compared(self, query: Vectors, rows: Ids) -> tuple[Ids, Vectors]:
-        return self.keys[rows] // MAX_PARTS, self.matrix[rows].astype(np.float32) @ query
+        return self.matrix.keys[rows] // MAX_PARTS, self.matrix.cosines(query, rows)
 
 
 class VectorIndex:
@@ -219,33 +217,34 @@ class VectorIndex:
 
     def _write(self, before: Mapped | None, between: Callable[[], None] | None) -> Main:
         """Files of every unit's vectors. What stood in the files `before` is taken from there, dead units too."""
-        graph, matrix = Graph(self._dim), [np.empty((0, self._dim), np.float16)]
-        keys, low = [np.empty(0, np.int64)], 0
-        if before:
-            graph = Graph.loaded(self._folder / before.main.graph, self._dim)
-            keys, matrix, low = [before.keys], [before.matrix], before.main.high
         [(high,)] = self._store.rows("SELECT coalesce(max(id), 0) FROM units")
-        with low_priority_thread() as background:
-            for first in range(low + 1, high + 1, _SLICE):  # of what is written meanwhile, nothing has an id up to that
-                some = (self._model, first, min(first + _SLICE - 1, high))
-                rows = self._store.rows(f"{_SELECT} WHERE u.id BETWEEN ?2 AND ?3 ORDER BY u.id", some)
-                ids, vectors = _matrix(self._store, rows, self._dim)
-                keys.append(_keys(ids))
-                matrix.append(vectors.astype(np.float16))
+        graph = Graph.loaded(self._folder / before.main.graph, self._dim) if before else Graph(self._dim)
+
+        def added(background: Executor) -> Iterator[tuple[Ids, Halves]]:
+            if before:
+                yield from before.matrix.parts()
+            for ids, vectors in self._slices(before.main.high if before else 0, high):
+                keys = _keys(ids)
                 if between is None:
-                    graph.add(keys[-1], vectors, self._threads)
+                    graph.add(keys, vectors, self._threads)
                 else:
-                    background.submit(graph.add, keys[-1], vectors, self._threads).result()
+                    background.submit(graph.add, keys, vectors, self._threads).result()
                     between()
+                yield keys, vectors.astype(np.float16)
 
-        def save_matrix(path: Path) -> None:
-            with path.open("wb") as file:
-                for array in keys + matrix:
-                    array.tofile(file)
+        with low_priority_thread() as background:
+            matrix, matrix_sum = write_derived(
+                self._folder, f"vectors-{high}-{{}}.f16", lambda path: write_matrix(path, added(background))
+            )
+        name, graph_sum = write_derived(self._folder, f"vectors-{high}-{{}}.usearch", graph.save)
+        return Main(name, matrix, graph_sum, matrix_sum, high, len(graph))
 
-        graph_file = write_derived(self._folder, f"vectors-{high}-{{}}.usearch", graph.save)
-        matrix_file = write_derived(self._folder, f"vectors-{high}-{{}}.f16", save_matrix)
-        return Main(graph_file[0], matrix_file[0], graph_file[1], matrix_file[1], high, len(graph))
+    def _slices(self, low: int, high: int) -> Iterator[tuple[Ids, Vectors]]:
+        """The ids and vectors of the units above `low`, up to `high`: nothing that is written meanwhile is there."""
+        for first in range(low + 1, high + 1, _SLICE):
+            some = (self._model, first, min(first + _SLICE - 1, high))
+            rows = self._store.rows(f"{_SELECT} WHERE u.id BETWEEN ?2 AND ?3 ORDER BY u.id", some)
+            yield _matrix(self._store, rows, self._dim)
 
     def _sweep(self) -> None:
         """Delete files of vectors that no model's line names."""

@@ -14,6 +14,8 @@ from server.embed.bundle import Bundle
 from server.index import postings, vectors, workers
 from server.index.database import DATABASE, StoreError
 from server.index.index import Index
+from server.search.query import parse_query
+from server.search.searcher import Searcher
 from server.settings import Settings
 from tests.embed.tiny import write_bundle
 
@@ -240,6 +242,24 @@ def test_files_that_a_kill_left_are_gone_after_the_next_update(
         (index.folder / name).write_bytes(kept[0].read_bytes()[:100])
     open_index().update()
     assert sorted([*index.folder.glob("vectors-*"), *index.folder.glob("postings-*")]) == sorted(kept)
+
+
+def test_what_lost_all_of_its_units_is_whole(root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, limit in ((vectors, "TAIL_LIMIT"), (postings, "TAIL_LIMIT"), (postings, "GONE_LIMIT")):
+        monkeypatch.setattr(module, limit, 10)
+    for i in range(40):
+        write(root, f"m{i}.py", function(f"f{i}", i))
+    index = open_index()
+    index.update()
+    for file in root.glob("*.py"):
+        file.unlink()
+    index.update()
+    assert not index.problems
+    assert not Searcher(index).search(parse_query("f3")).hits
+    write(root, "n.py", function("f3", 3))
+    index.update()
+    assert not index.problems
+    assert Searcher(index).search(parse_query("f3")).hits
 
 
 def test_another_model_is_embedded_beside_the_first(

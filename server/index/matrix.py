@@ -1,0 +1,75 @@
+"""Vectors in 16 bits, in a file: their keys, ascending, and a row for each.
+
+In the file: the number of rows, the rows, and after them the keys; so it can be written row by row.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int64]
+Halves = npt.NDArray[np.float16]
+
+HELD = 1 << 26
+"""Bytes of a file that stay mapped. The rest stays in the system's cache, from where it is back in a microsecond."""
+
+MAPPED_AT_ONCE = 1 << 16
+"""Bytes that the system maps around each row that is read."""
+
+_HEAD = 8
+
+
+class Matrix:
+    """A file of vectors, mapped."""
+
+    def __init__(self, path: Path, dim: int) -> None:
+        """Raises OSError, and ValueError for a file that is none."""
+        with path.open("rb") as file:
+            self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        count = int.from_bytes(self._mapped[:_HEAD], "little")
+        if len(self._mapped) != _HEAD + count * (2 * dim + 8):
+            raise ValueError(f"{path}: not as long as {count} vectors of {dim} numbers")
+        self.rows: Halves = np.frombuffer(self._mapped, np.float16, count * dim, _HEAD).reshape(count, dim)
+        self.keys: Ids = np.frombuffer(self._mapped, np.int64, count, _HEAD + 2 * count * dim)
+        self._read = 0
+        """Bytes that were mapped since all were given back."""
+
+    def cosines(self, query: Vectors, rows: Ids) -> Vectors:
+        """Of `query` [dim] and some rows; all of length 1."""
+        cosines: Vectors = self.rows[rows].astype(np.float32) @ query
+        self._note(len(rows) * MAPPED_AT_ONCE)
+        return cosines
+
+    def parts(self) -> Iterator[tuple[Ids, Halves]]:
+        """All keys and rows, in parts of some thousand."""
+        size = MAPPED_AT_ONCE // 16
+        for first in range(0, len(self.keys), size):
+            rows = self.rows[first : first + size]
+            yield self.keys[first : first + size], rows
+            self._note(rows.nbytes)
+
+    def _note(self, mapped: int) -> None:
+        """Give back what was read, if that is too much by now."""
+        self._read += mapped
+        if self._read > HELD and len(self._mapped) > HELD and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+            self._read = 0
+            self._mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def write_matrix(path: Path, parts: Iterable[tuple[Ids, Halves]]) -> None:
+    """A file of all parts' keys, which ascend from part to part, and rows [n, dim]. Raises OSError."""
+    keys = [np.empty(0, np.int64)]
+    with path.open("wb") as file:
+        file.write(bytes(_HEAD))
+        for some, rows in parts:
+            keys.append(some)
+            rows.tofile(file)
+        np.concatenate(keys).tofile(file)
+        file.seek(0)
+        file.write(sum(map(len, keys)).to_bytes(_HEAD, "little"))
