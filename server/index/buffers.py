@@ -58,7 +58,7 @@ class Buffers:
         self.embeddings = Embeddings(self.store, index.bundle)
         self.vectors = VectorIndex(self.store, index.folder, index.bundle, index.settings.threads)
         self.postings = Postings(self.store, index.folder)
-        self.paths = Paths(self.store, self.embeddings, index.bundle.dim)
+        self.paths = Paths(self.store, self.embeddings, self.vectors, index.bundle.dim)
         self.lock = threading.RLock()
         self._index, self._workers, self._open_now, self._stirred = index, workers, open_now, stirred
         self._judged_at = stirred()

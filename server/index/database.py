@@ -16,6 +16,9 @@ SCHEMA_VERSION = 4
 
 DATABASE = "index.sqlite"
 
+CACHE_KIB = 16_384
+"""Of pages, read again and again by searches in a large index; SQLite's own 2 MB are read anew by each."""
+
 PATIENCE = 30.0
 """Seconds that a statement waits for another process that writes."""
 
@@ -82,7 +85,9 @@ def connect_in_memory() -> sqlite3.Connection:
 
 
 def _connect(database: Path | str, uri: bool = False) -> sqlite3.Connection:
-    return sqlite3.connect(database, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
+    db = sqlite3.connect(database, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
+    db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    return db
 
 
 def _connect_for_writing(path: Path) -> sqlite3.Connection:

@@ -72,7 +72,7 @@ class Index:
         self.embeddings = Embeddings(store, bundle)
         self.vectors = VectorIndex(store, folder, bundle, settings.threads)
         self.postings = Postings(store, folder)
-        self.paths = Paths(store, self.embeddings, bundle.dim)
+        self.paths = Paths(store, self.embeddings, self.vectors, bundle.dim)
         self.shared = SharedCache(settings.shared_cache, bundle)
         self._problems: dict[str, str] = {}
         """By what they are about: a file's path, or a part of the index."""
@@ -229,7 +229,7 @@ class Index:
         self.embeddings = Embeddings(self.store, self.bundle)
         self.vectors = VectorIndex(self.store, self.folder, self.bundle, self.settings.threads)
         self.postings = Postings(self.store, self.folder)
-        self.paths = Paths(self.store, self.embeddings, self.bundle.dim)
+        self.paths = Paths(self.store, self.embeddings, self.vectors, self.bundle.dim)
 
     def _plan(self, within: Collection[str]) -> Plan:
         """Compare stamps; no file's content is read."""

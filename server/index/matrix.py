@@ -22,6 +22,7 @@ HELD = 1 << 26
 MAPPED_AT_ONCE = 1 << 16
 """Bytes that the system maps around each row that is read."""
 
+_AT_ONCE = 4_096
 _HEAD = 8
 
 
@@ -46,12 +47,12 @@ class Matrix:
         self._note(len(rows) * MAPPED_AT_ONCE)
         return cosines
 
-    def parts(self) -> Iterator[tuple[Ids, Halves]]:
-        """All keys and rows, in parts of some thousand."""
-        size = MAPPED_AT_ONCE // 16
-        for first in range(0, len(self.keys), size):
-            rows = self.rows[first : first + size]
-            yield self.keys[first : first + size], rows
+    def parts(self, first: int, last: int) -> Iterator[tuple[Ids, Halves]]:
+        """Keys and rows from place `first` to below `last`, in parts of some thousand."""
+        for start in range(first, last, _AT_ONCE):
+            end = min(start + _AT_ONCE, last)
+            rows = self.rows[start:end]
+            yield self.keys[start:end], rows
             self._note(rows.nbytes)
 
     def _note(self, mapped: int) -> None:

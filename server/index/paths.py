@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .embeddings import Embeddings
 from .store import Store
-from .vectors import Vectors
+from .vectors import VectorIndex, Vectors
 
 KEPT = 20_000
 """Files whose paths are kept: 15 MB at 256 numbers each."""
@@ -23,8 +23,9 @@ Value = TypeVar("Value")
 class Paths:
     """By the files' ids, which are never used twice. Safe to share between threads."""
 
-    def __init__(self, store: Store, embeddings: Embeddings, dim: int) -> None:
-        self._store, self._embeddings, self._dim = store, embeddings, dim
+    def __init__(self, store: Store, embeddings: Embeddings, index: VectorIndex, dim: int) -> None:
+        """`index` knows the vectors of most."""
+        self._store, self._embeddings, self._index, self._dim = store, embeddings, index, dim
         self._lock = threading.Lock()
         self._paths: dict[int, tuple[str, bytes]] = {}
         """Path, and the key of its vector; the latest last."""
@@ -38,6 +39,14 @@ class Paths:
     def cosines(self, query: Vectors, files: Sequence[int]) -> Vectors:
         """The cosine of `query` [dim], unit length, and each file's path; 0 where there is no vector. Raises
         StoreError."""
+        cosines, here = self._index.path_cosines(query, np.array(files, np.int64))
+        later = np.flatnonzero(~here)
+        if len(later):
+            cosines[later] = self._stored([files[place] for place in later.tolist()]) @ query
+        return cosines
+
+    def _stored(self, files: Sequence[int]) -> Vectors:
+        """The vector of each file's path, from the database or from memory; zeros where there is none."""
         with self._lock:
             missing = {file: key for file, (_, key) in self._known(files).items() if file not in self._vectors}
             found = self._embeddings.of({*missing.values()})
@@ -45,10 +54,9 @@ class Paths:
                 (file, found[key][0].astype(np.float16)) for file, key in missing.items() if key in found
             )
             nothing = np.zeros(self._dim, np.float16)
-            vectors = [self._vectors.get(file, nothing) for file in files]
+            vectors = np.array([self._vectors.get(file, nothing) for file in files], np.float16)
             _forget_old(self._vectors)
-        cosines: Vectors = np.array(vectors, np.float16).reshape(-1, self._dim).astype(np.float32) @ query
-        return cosines
+        return vectors.reshape(-1, self._dim).astype(np.float32)
 
     def _known(self, files: Iterable[int]) -> dict[int, tuple[str, bytes]]:
         wanted = list(files)

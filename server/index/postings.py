@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from .derived import is_intact, sweep, write_derived
 from .low_priority import low_priority_thread
-from .segment import Bytes, Counts, Ids, Rows, Segment, UnitTerms, merged
+from .segment import Bytes, Counts, Ids, Rows, Segment, UnitTerms, among, merged
 from .store import Store
 from .sums import sound
 
@@ -344,12 +344,3 @@ def _having(segments: Sequence[Segment], terms: Rows) -> Ids:
     for segment in segments:
         having += segment.frequencies(terms)
     return having
-
-
-def among(values: Ids, ascending: Ids) -> npt.NDArray[np.bool_]:
-    """Which of `values` are among those."""
-    if not len(ascending):
-        return np.zeros(len(values), bool)
-    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    found: npt.NDArray[np.bool_] = ascending[places] == values
-    return found

@@ -197,6 +197,15 @@ def field_of(counts: npt.NDArray[np.uint16], field: str) -> npt.NDArray[np.uint1
     return values
 
 
+def among(values: Ids, ascending: Ids) -> npt.NDArray[np.bool_]:
+    """Which of `values` are among those."""
+    if not len(ascending):
+        return np.zeros(len(values), bool)
+    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    found: npt.NDArray[np.bool_] = ascending[places] == values
+    return found
+
+
 def merged(segments: Sequence[Segment]) -> Segment:
     """One segment of several, the ids of each greater than those of the one before."""
     firsts = np.cumsum([0, *map(len, segments)])

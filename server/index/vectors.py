@@ -28,6 +28,7 @@ from .derived import is_intact, sweep, write_derived
 from .graph import Graph
 from .low_priority import low_priority_thread
 from .matrix import Halves, Matrix, write_matrix
+from .segment import among
 from .store import Store
 from .sums import sound
 
@@ -46,6 +47,9 @@ DEAD_VECTORS = 1_000
 
 MAX_PARTS = 256
 """Parts of one unit that have a vector; a key of the graph is unit id * MAX_PARTS + part."""
+
+_PATHS = -(1 << 62)
+"""The matrix has the vectors of paths, too; the key of one is this + its file's id, so that they come first."""
 
 TAIL_SHARE = 16
 """Of what the main files hold; a tail that is longer than that, too, is added to them."""
@@ -117,6 +121,23 @@ class Mapped:
         """Units and cosines of all parts of `units`, ascending."""
         return self._compared(query, _between(self.matrix.keys, units * MAX_PARTS, (units + 1) * MAX_PARTS))
 
+    def of_paths(self, query: Vectors, files: Ids) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        """Cosines of the files' paths, and which of them are here."""
+        cosines, keys = np.zeros(len(files), np.float32), files + _PATHS
+        here = among(keys, self.matrix.keys)
+        cosines[here] = self.matrix.cosines(query, np.searchsorted(self.matrix.keys, keys[here]))
+        return cosines, here
+
+    @property
+    def last_path(self) -> int:
+        """The greatest id of a file whose path is here."""
+        return int(self.matrix.keys[self.paths - 1]) - _PATHS if self.paths else 0
+
+    @property
+    def paths(self) -> int:
+        """How many paths are here."""
+        return int(np.searchsorted(self.matrix.keys, 0))
+
     def _compared(self, query: Vectors, rows: Ids) -> tuple[Ids, Vectors]:
         return self.matrix.keys[rows] // MAX_PARTS, self.matrix.cosines(query, rows)
 
@@ -175,6 +196,13 @@ class VectorIndex:
                 parts.append(self._main.among(query, wanted))
         return _joined(parts)
 
+    def path_cosines(self, query: Vectors, files: Ids) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        """The cosine of `query` and each file's path, and which of them are known here, which is not all."""
+        with self._lock:
+            if self._main:
+                return self._main.of_paths(query, files)
+        return np.zeros(len(files), np.float32), np.zeros(len(files), bool)
+
     def follow(self) -> None:
         """Take up what the database has that this index has not: units above the greatest known id, and a main file
         that another process wrote."""
@@ -222,7 +250,10 @@ class VectorIndex:
 
         def added(background: Executor) -> Iterator[tuple[Ids, Halves]]:
             if before:
-                yield from before.matrix.parts()
+                yield from before.matrix.parts(0, before.paths)
+            yield from self._paths(before.last_path if before else 0)
+            if before:
+                yield from before.matrix.parts(before.paths, len(before.matrix.keys))
             for ids, vectors in self._slices(before.main.high if before else 0, high):
                 keys = _keys(ids)
                 if between is None:
@@ -245,6 +276,18 @@ class VectorIndex:
             some = (self._model, first, min(first + _SLICE - 1, high))
             rows = self._store.rows(f"{_SELECT} WHERE u.id BETWEEN ?2 AND ?3 ORDER BY u.id", some)
             yield _matrix(self._store, rows, self._dim)
+
+    def _paths(self, low: int) -> Iterator[tuple[Ids, Halves]]:
+        """The keys and vectors of the paths of files with greater ids than `low`."""
+        while rows := self._store.rows(
+            "SELECT f.id, e.vectors, e.sum FROM files f CROSS JOIN embeddings e ON e.model = ? AND e.key = f.path_key"
+            " WHERE f.id > ? ORDER BY f.id LIMIT ?",
+            (self._model, low, _SLICE),
+        ):
+            low = rows[-1][0]
+            found = [(file, data[: 2 * self._dim]) for file, *stored in rows if (data := sound(*stored))]
+            vectors = np.frombuffer(b"".join(data for _, data in found), np.float16)
+            yield np.array([file for file, _ in found], np.int64) + _PATHS, vectors.reshape(-1, self._dim)
 
     def _sweep(self) -> None:
         """Delete files of vectors that no model's line names."""

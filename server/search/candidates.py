@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from ..embed.bundle import Bundle
 from ..index.paths import Paths
-from ..index.postings import Postings, among
-from ..index.segment import Bytes, Counts, Ids
+from ..index.postings import Postings
+from ..index.segment import Bytes, Counts, Ids, among
 from ..index.store import Store
 from ..index.vectors import VectorIndex
 from ..index.words import query_stems, term
@@ -225,7 +225,8 @@ def _by_name(index: Searchable, terms: Terms, allowed: Ids | None) -> dict[int, 
     """Units whose name is a word of the query: see `Candidates.named`."""
     found: dict[int, int] = {}
     for word in terms.identifiers:
-        rows = index.store.rows("SELECT id, name FROM units WHERE name = ? COLLATE NOCASE", (word,))
+        most = NAMED if allowed is None else -1  # thousands may be called `get`
+        rows = index.store.rows("SELECT id, name FROM units WHERE name = ? COLLATE NOCASE LIMIT ?", (word, most))
         units = np.array([unit for unit, _ in rows], np.int64)
         passing = np.ones(len(units), bool) if allowed is None else among(units, allowed)
         passed = ((unit, name) for (unit, name), passes in zip(rows, passing.tolist(), strict=True) if passes)

@@ -262,6 +262,28 @@ def test_what_lost_all_of_its_units_is_whole(root: Path, open_index: Open, monke
     assert Searcher(index).search(parse_query("f3")).hits
 
 
+def test_paths_are_as_near_in_the_main_file_as_in_the_database(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = np.linspace(-1, 1, open_index().bundle.dim, dtype=np.float32)
+    for main_files in range(1, 3):  # the second is made of the first and what came
+        for i in range(40):
+            write(root, f"m{main_files}/n{i}.py", function(f"f{main_files * i}", i))
+        index = open_index()
+        monkeypatch.setattr(vectors, "TAIL_LIMIT", 10_000)
+        index.update()
+        files = [file for (file,) in index.store.rows("SELECT id FROM files ORDER BY id DESC")]
+        from_database = index.paths.cosines(query, files)
+        monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
+        index.vectors.compact()
+        cosines, here = index.vectors.path_cosines(query, np.array(files))
+        assert here.all()
+        assert cosines.any()
+        assert np.allclose(cosines, from_database)
+        assert np.allclose(index.paths.cosines(query, [*files, 10**6]), [*from_database, 0])
+    assert len([*index.folder.glob("vectors-*")]) == 2
+
+
 def test_another_model_is_embedded_beside_the_first(
     root: Path, open_index: Open, tmp_path: Path, settings: Settings
 ) -> None:
