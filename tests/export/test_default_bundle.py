@@ -90,7 +90,7 @@ def test_its_notice_names_every_package_and_licence() -> None:
     assert all(len(row) == 4 and row[3] for row in rows)
 
 
-def test_its_notice_names_the_model_that_its_words_begin_with() -> None:
+def test_its_notice_names_the_model_that_it_begins_with() -> None:
     begun = "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)"
     assert begun in (FOLDER / "NOTICE").read_text(encoding="utf-8").splitlines()[0]
     assert begun in json.loads((FOLDER / MANIFEST).read_text(encoding="utf-8"))["source"]

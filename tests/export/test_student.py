@@ -13,12 +13,12 @@ torch = pytest.importorskip("torch", reason="training needs the `export` extra")
 ort = pytest.importorskip("onnxruntime", reason="running a bundle needs the `cpu` extra")
 
 from export.asked import WAYS, Data, last_words, prepare  # noqa: E402
+from export.beginning import Said, begin, principal, reduced  # noqa: E402
 from export.bundle import graph, quantise, write_bundle  # noqa: E402
 from export.metrics import held_out_mrr, reciprocal_ranks  # noqa: E402
 from export.pairs import Row, encode, thinned  # noqa: E402
 from export.student import PLACES, Bags, Student, contrastive, fresh  # noqa: E402
-from export.train_student import Recipe, embed, encode_batch, endless_batches, main, rate, train  # noqa: E402
-from export.word_vectors import reduced  # noqa: E402
+from export.train_student import Recipe, embed, encode_batch, endless_batches, main, rate, train, train_once  # noqa: E402
 from server.embed.bundle import Bundle  # noqa: E402
 from server.embed.embedder import Embedder  # noqa: E402
 from server.index.vectors import combine  # noqa: E402
@@ -233,16 +233,41 @@ def test_of_a_path_its_end_counts() -> None:
     assert last_words("") == ""
 
 
-def test_a_table_may_begin_with_vectors_of_another_model(data: Data) -> None:
-    begun = torch.nn.functional.normalize(torch.ones_like(fresh(data.frequencies).table), dim=1)
-    assert torch.equal(train(data, replace(RECIPE, steps=1, learning_rate=0.0), begun).table, begun)
+@pytest.fixture(scope="module")
+def said(data: Data) -> Said:
+    """What a model might say that knows of each word its neighbours in the vocabulary."""
+    words = torch.randn(len(data.frequencies), 256, generator=torch.Generator().manual_seed(1)) / 16
+    pairs = np.arange(0, len(data), 2)
+    knows = Student(words, torch.zeros(len(words)))
+    return Said(words, pairs, knows(data.queries["doc"].bags(pairs)).detach())
+
+
+def test_a_student_begins_with_what_is_said_of_words_and_of_doc_comments(data: Data, said: Said) -> None:
+    student = fresh(data.frequencies)
+    assert begin(student, data, said, seed=0, steps=0) == 0
+    assert torch.equal(student.table, said.words)
+    before, after = fresh(data.frequencies), fresh(data.frequencies)
+    begin(before, data, said, seed=0, steps=0)
+    begin(after, data, said, seed=0, steps=100)
+    questions = data.queries["question"].bags(said.pairs)
+    untold, told = ((each(questions) * said.docs).sum(dim=1).mean().item() for each in (before, after))
+    assert untold < 0.3
+    assert told > 0.6
+
+
+def test_training_goes_on_from_there(data: Data, said: Said) -> None:
+    student = fresh(data.frequencies, seed=RECIPE.seed)
+    begin(student, data, said, RECIPE.seed)
+    found = train(data, replace(RECIPE, steps=1, learning_rate=0.0), said)
+    assert torch.equal(found.table, student.table)
 
 
 def test_the_student_is_the_mean_of_its_runs(data: Data) -> None:
-    begun = fresh(data.frequencies).table.detach()
     recipe = replace(RECIPE, steps=3)
-    each = [train(data, replace(recipe, seed=seed), begun) for seed in (0, 1)]
-    mean = train(data, replace(recipe, runs=2), begun)
+    each = [fresh(data.frequencies) for _ in range(2)]
+    for seed, one in enumerate(each):
+        train_once(one, data, replace(recipe, seed=seed))
+    mean = train(data, replace(recipe, runs=2))
     assert not torch.allclose(each[0].table, each[1].table)
     for found, *values in zip(mean.parameters(), *(one.parameters() for one in each), strict=True):
         assert torch.allclose(found, torch.stack(values).mean(dim=0), atol=1e-6)
@@ -251,9 +276,10 @@ def test_the_student_is_the_mean_of_its_runs(data: Data) -> None:
 def test_reduced_vectors_keep_who_is_near_whom() -> None:
     random = np.random.default_rng(0)
     groups = random.normal(size=(4, 24))[np.arange(40) % 4]
-    found = reduced((groups + 0.1 * random.normal(size=(40, 24))).astype(np.float32), 8)
+    vectors = (groups + 0.1 * random.normal(size=(40, 24))).astype(np.float32)
+    found = reduced(vectors, principal(vectors, 8))
     assert found.shape == (40, 8)
-    assert reduced(found[:5], 20).shape == (5, 20)
+    assert principal(found[:5], 20).shape == (20, 8)
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     nearest = (found @ found.T - 2 * np.eye(40)).argmax(axis=1)
     assert (nearest % 4 == np.arange(40) % 4).all()
