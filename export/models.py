@@ -1,9 +1,9 @@
 """python -m export.models --out WORK [--bench BENCH]: rebuilds every model file that ships, from the manifest.
 
 Each stage is a command of its own; one whose product is there is passed over, so a run that was stopped goes on with
-the same command. WORK gets what is between: downloads, the corpus (many GB), the model that the default one begins with. BENCH, judged
-repositories as the head of tests/bench/quality.py lays them out, is what ranking is fitted on beside the corpus;
-without it the weights of ranking stay as they are. `--list` only tells the commands. It takes hours.
+the same command. WORK gets what is between: downloads, the corpus (many GB), the model that the default one begins
+with. BENCH, judged repositories as the head of tests/bench/quality.py lays them out, is what ranking is fitted on
+beside the corpus; without it the weights of ranking stay as they are. `--list` only tells the commands. It takes hours.
 """
 
 from __future__ import annotations
