@@ -41,6 +41,9 @@ DEAD_UNITS = 1_000
 _SLICE = 1_000
 """Units read at once for a main file: 15 ms."""
 
+_FOLLOWED_AT_ONCE = 20_000
+"""Units taken up at once: 20 MB."""
+
 _MAIN = "postings"
 """The key under which the main file is remembered, and the beginning of its name."""
 
@@ -192,8 +195,9 @@ class Postings:
     def _follow(self) -> None:
         self._follow_main()
         self._take_off(self._store.rows("SELECT id, unit, terms FROM gone WHERE id > ? ORDER BY id", (self._gone,)))
-        later = self._store.rows(f"{_SELECT} WHERE t.unit > ? ORDER BY t.unit", (self._high,))
-        if later:
+        while later := self._store.rows(
+            f"{_SELECT} WHERE t.unit > ? ORDER BY t.unit LIMIT ?", (self._high, _FOLLOWED_AT_ONCE)
+        ):
             self._segments.append(self._segment(later))
             self._high = later[-1][0]
             _tidy(self._segments, 1 if self._main.file and not self.problem else 0)
@@ -253,10 +257,17 @@ class Postings:
         Returns whether it wrote. A full disk is no loss: what is in memory goes on.
         """
         self._sweep()
-        self.follow()
-        held = len(self._segments[0]) if self._main_high else 0
-        many_later = self._later > max(TAIL_LIMIT, held // 4)
-        many_gone = self._gone - self._main.gone > max(GONE_LIMIT, held // 2)
+        with self._store.lock, self._lock:
+            self._follow_main()
+            held = len(self._segments[0]) if self._main_high else 0
+        limit = max(TAIL_LIMIT, held // 4)
+        [(later, gone)] = self._store.rows(  # counted there, since a first index would not fit into memory as rows
+            "SELECT (SELECT count(*) FROM (SELECT 1 FROM terms WHERE unit > ? LIMIT ?)),"
+            " (SELECT coalesce(max(id), 0) FROM gone)",
+            (self._main_high, limit + 1),
+        )
+        many_later = later > limit
+        many_gone = gone - self._main.gone > max(GONE_LIMIT, held // 2)
         if not (many_later or many_gone or self.problem):
             return False
         main = self._write(between)
@@ -276,7 +287,7 @@ class Postings:
         segments: list[Segment] = []
         for first in range(1, high + 1, _SLICE):  # of what is written meanwhile, nothing has an id up to `high`
             rows = self._store.rows(
-                f"{_SELECT} WHERE t.unit BETWEEN ? AND ? ORDER BY t.unit", (first, first + _SLICE - 1)
+                f"{_SELECT} WHERE t.unit BETWEEN ? AND ? ORDER BY t.unit", (first, min(first + _SLICE - 1, high))
             )
             segments.append(self._segment(rows))
             if between:

@@ -57,6 +57,9 @@ TAIL_SHARE = 16
 _SLICE = 1_000
 """Units added to a graph at once: 50 ms."""
 
+_FOLLOWED_AT_ONCE = 20_000
+"""Units taken up at once: 20 MB."""
+
 _OVERSAMPLING = 2
 """The graph is asked for so many times more than are wanted: its 8 bits alone then lose none of the 150 nearest of
 100,000 (0.5 % of them otherwise)."""
@@ -208,8 +211,8 @@ class VectorIndex:
         that another process wrote."""
         with self._store.lock, self._lock:  # in this order: a search holds the store when it comes to the vectors
             self._follow_main()
-            rows = self._store.rows(f"{_SELECT} WHERE u.id > ?2 ORDER BY u.id", (self._model, self._high))
-            if rows:
+            later = f"{_SELECT} WHERE u.id > ?2 ORDER BY u.id LIMIT ?3"
+            while rows := self._store.rows(later, (self._model, self._high, _FOLLOWED_AT_ONCE)):
                 self._added += self._tail.add(*_matrix(self._store, rows, self._dim))
                 self._high = rows[-1][0]
             if self._added > max(DEAD_VECTORS, len(self._tail) // 2):

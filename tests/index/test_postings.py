@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def test_who_follows_knows_what_one_that_begins_anew_knows(
     folder = tmp_path_factory.mktemp("index")
     store, reader = Store.open(folder), Store.open(folder)
     with pytest.MonkeyPatch.context() as patch:
-        for limit, value in (("TAIL_LIMIT", 4), ("GONE_LIMIT", 6), ("DEAD_UNITS", 2)):
+        limits = {"TAIL_LIMIT": 4, "GONE_LIMIT": 6, "DEAD_UNITS": 2, "_SLICE": 3, "_FOLLOWED_AT_ONCE": 4}
+        for limit, value in limits.items():
             patch.setattr(postings, limit, value)
         followers = [Postings(store, folder), Postings(reader, folder)]
         for name, value in changes:
@@ -91,7 +93,10 @@ def test_who_follows_knows_what_one_that_begins_anew_knows(
                     for row in store.files_within([value]).values():
                         store.remove(row.id)
             elif name == "compact":
-                followers[0].compact(between=(lambda: put(store, "d", ["close"])) if value else None)
+                meanwhile = count()
+                followers[0].compact(
+                    between=(lambda: put(store, f"d{next(meanwhile)}", ["close"])) if value else None  # noqa: B023
+                )
             elif name == "follow":
                 followers[value].follow()
             else:
