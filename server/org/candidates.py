@@ -20,7 +20,7 @@ from ..parse import KINDS
 from ..search.answer import Query
 from ..search.bm25 import Scores, damping, impact
 from ..search.candidates import DENSE, LEXICAL, NAMED, Candidates, Terms, named, weigh
-from ..search.filters import path_matcher
+from ..search.globs import path_matcher
 from .filters import Allowed, Workspaces
 from .names import is_name, is_path
 from .wire import IMPACTS, as_lexeme, as_text

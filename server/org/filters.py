@@ -83,7 +83,7 @@ def allowed(connection: psycopg.Connection, query: Query, among: Workspaces) -> 
 
 
 def _path_condition(patterns: Sequence[str], values: dict[str, Any]) -> str:
-    """As `server.search.filters.path_matcher`, but that it may allow too much: what a `!` takes out is left to it."""
+    """As `server.search.globs.path_matcher`, but that it may allow too much: what a `!` takes out is left to it."""
     values["starts"] = ["/" + start.lower().lstrip("/") for start in patterns if not _GLOB.search(start)]
     globs = GitIgnoreSpec.from_lines(pattern for pattern in patterns if _GLOB.search(pattern))
     # Python's named groups are all that PostgreSQL's expressions lack.

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ..index.prepare import TEXT_LANGUAGE
 from ..parse import KINDS, LANGUAGES, language_of
 from .answer import Query
-from .filters import path_matcher
+from .globs import path_matcher
 
 MAX_QUERY = 10_000
 """Characters of a query that are looked at: a whole pasted function, not a whole pasted file."""

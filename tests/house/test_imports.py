@@ -128,6 +128,19 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
     assert not HEAVY & set(json.loads(done.stdout))
 
 
+def test_a_command_has_one_thread_when_it_begins_its_processes() -> None:
+    """They are forks then, which costs a tenth of what others do; numpy, for one, begins threads."""
+    program = """
+import sys
+import server.cli.search, server.cli.workspace, server.index.folder, server.index.workers, server.search.query
+from server.index.workers import _has_one_thread
+assert _has_one_thread() or sys.platform != "linux"
+print("numpy" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False"]
+
+
 def test_a_graph_may_be_opened_before_the_model_is_loaded() -> None:
     program = """
 from server.index.graph import Graph

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.search.filters import path_matcher
+from server.search.globs import path_matcher
 from server.search.query import MAX_QUERY, QueryError, parse_query
 
 
