@@ -16,7 +16,7 @@ Vectors = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 Halves = npt.NDArray[np.float16]
 
-HELD = 1 << 26
+HELD = 1 << 27
 """Bytes of a file that stay mapped. The rest stays in the system's cache, from where it is back in a microsecond."""
 
 MAPPED_AT_ONCE = 1 << 16
