@@ -112,6 +112,33 @@ test("a preview in the file that one is in is left as well", async () => {
   await backIn(before);
 });
 
+test("tabs that give way to others stay, and so does an editor of differences with the focus in it", async () => {
+  const passing = workbench.page.locator(".tab .label-name", { hasText: "scanner.py" });
+  await workbench.openFile(path.join(code, "json", "decoder.py"), 120);
+  await workbench.page.locator(".explorer-folders-view .monaco-list-row", { hasText: "scanner.py" }).click();
+  await until("a tab that gives way", async () => (await workbench.tabs()).includes("scanner.py"));
+  for (const command of ["View: Open Previous Recently Used Editor in Group", "File: Compare Active File with Saved"]) {
+    await workbench.command(command);
+    await until(`an editor after ${command}`, async () => (await workbench.place()).file.startsWith("decoder.py"));
+    await until("the focus", hasFocus);
+    const before = await surroundings();
+    await ask("read cookies from a response");
+    await workbench.rowsWith("extract_cookies");
+    await press("ArrowDown", "ArrowDown");
+    await until("a preview", async () => (await workbench.tabs()).some((tab) => tab.startsWith("cookie")));
+    await press("Escape");
+    await backIn(before);
+    await until("the focus", hasFocus);
+    assert.equal(await passing.evaluate((label) => getComputedStyle(label).fontStyle), "italic");
+  }
+  await workbench.command("View: Close Editor");
+});
+
+/** Whether what is typed goes into the code. */
+function hasFocus(): Promise<boolean> {
+  return workbench.page.evaluate(() => Boolean(document.activeElement?.closest(".part.editor")));
+}
+
 /** Of the function that the next test asks for: the list hides the lines above. */
 const LAST_LINE = "return 'application/octet-stream'";
 

@@ -12,12 +12,13 @@ const COPIES = "meaning-copy";
 interface Origin {
   document: vscode.TextDocument;
   column: vscode.ViewColumn;
-  isPreview: boolean;
 }
 
 export class Preview {
   private readonly origin = whereTheUserIs();
   private readonly column = vscode.window.tabGroups.activeTabGroup.viewColumn;
+  /** A group has one tab at most that gives way to the next. If it is the user's, the ones here are of the other kind. */
+  private readonly givesWay = !vscode.window.tabGroups.activeTabGroup.tabs.some((tab) => tab.isPreview);
   private readonly openBefore = new Set(fileTabs().map(keyOf));
   private readonly mark = vscode.window.createTextEditorDecorationType({
     isWholeLine: true,
@@ -44,11 +45,14 @@ export class Preview {
   /** Back to where the user was, with no tab more. */
   async restore(): Promise<void> {
     await this.settle();
-    if (this.shown && this.origin) {
-      const { document, column, isPreview } = this.origin;
-      await vscode.window.showTextDocument(document, { viewColumn: column, preview: isPreview });
+    const { origin } = this;
+    if (this.shown) {
+      // While the focus is still theirs to pass on: an editor that is shown without it first would never get it.
+      await this.close([...this.brought]);
     }
-    await this.closeOthers();
+    if (this.shown && origin && !isActive(origin.document.uri)) {
+      await vscode.window.showTextDocument(origin.document, { viewColumn: origin.column });
+    }
   }
 
   /** The hit is going to be opened for good, or the user works on in the editor that shows it. */
@@ -59,11 +63,13 @@ export class Preview {
   }
 
   /** Close the tabs that came with showing hits, but for that of the file which stays. */
-  async closeOthers(staying?: vscode.Uri): Promise<void> {
-    const going = new Set(this.brought);
-    going.delete(staying?.toString() ?? "");
-    const ours = fileTabs().filter((tab) => tab.group.viewColumn === this.column && going.has(uriIn(tab)?.toString() ?? ""));
-    await vscode.window.tabGroups.close(ours.filter((tab) => !tab.isDirty), true);
+  async closeOthers(staying: vscode.Uri): Promise<void> {
+    await this.close([...this.brought].filter((uri) => uri !== staying.toString()), true);
+  }
+
+  private async close(uris: readonly string[], preserveFocus = false): Promise<void> {
+    const ours = fileTabs().filter((tab) => tab.group.viewColumn === this.column && uris.includes(uriIn(tab)?.toString() ?? ""));
+    await vscode.window.tabGroups.close(ours.filter((tab) => !tab.isDirty), preserveFocus);
   }
 
   private async work(): Promise<void> {
@@ -80,7 +86,7 @@ export class Preview {
 
   private async open(hit: Hit): Promise<void> {
     this.shown?.setDecorations(this.mark, []);
-    const options = { viewColumn: this.column, preserveFocus: true, preview: true };
+    const options = { viewColumn: this.column, preserveFocus: true, preview: this.givesWay };
     const file = uriOf(hit);
     const uri = this.openBefore.has(key(this.column, file)) ? await copyOf(file) : file;
     const document = await vscode.workspace.openTextDocument(uri);
@@ -94,16 +100,18 @@ export class Preview {
   }
 }
 
+/** Undefined where there is no editor of a file alone; one of differences, say, is gone back to by closing what came. */
 function whereTheUserIs(): Origin | undefined {
   const editor = vscode.window.activeTextEditor;
-  if (editor?.viewColumn === undefined) {
-    return undefined;
-  }
-  return {
-    document: editor.document,
-    column: editor.viewColumn,
-    isPreview: vscode.window.tabGroups.activeTabGroup.activeTab?.isPreview ?? false,
-  };
+  const tab = vscode.window.tabGroups.activeTabGroup.activeTab;
+  return editor?.viewColumn !== undefined && tab?.input instanceof vscode.TabInputText
+    ? { document: editor.document, column: editor.viewColumn }
+    : undefined;
+}
+
+function isActive(uri: vscode.Uri): boolean {
+  const { activeTab } = vscode.window.tabGroups.activeTabGroup;
+  return activeTab !== undefined && uriIn(activeTab)?.toString() === uri.toString();
 }
 
 function fileTabs(): vscode.Tab[] {
