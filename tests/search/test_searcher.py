@@ -62,6 +62,12 @@ def parse_fields(text):
 }
 
 
+@pytest.fixture(autouse=True)
+def time_for_changed_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where other things than the hurry are tested, a machine that is busy leaves no hit out."""
+    monkeypatch.setattr("server.search.present.PATIENCE", 60)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for path, text in FILES.items():
