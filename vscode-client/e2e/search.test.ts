@@ -296,8 +296,13 @@ async function chooseModel(choice: string, folder?: string): Promise<void> {
   if (folder !== undefined) {
     const button = workbench.page.locator(".quick-input-widget").getByRole("button", { name: "Use This Model" });
     await button.waitFor();
-    await workbench.input.fill(`${folder}/`);
+    // The dialog itself writes into its box until it has read the folder that it begins with.
     await workbench.rowsWith("..");
+    await until(`${folder} in the dialog`, async () => {
+      await workbench.input.fill(`${folder}/`);
+      await workbench.rowsWith("..");
+      return (await workbench.input.inputValue()) === `${folder}/`;
+    });
     await button.click();
   }
 }
