@@ -19,6 +19,9 @@ DATABASE = "index.sqlite"
 CACHE_KIB = 16_384
 """Of pages, read again and again by searches in a large index; SQLite's own 2 MB are read anew by each."""
 
+_CACHE = f"PRAGMA cache_size = -{CACHE_KIB}"
+"""It reads the database, so that one which is damaged refuses it."""
+
 PATIENCE = 30.0
 """Seconds that a statement waits for another process that writes."""
 
@@ -85,9 +88,7 @@ def connect_in_memory() -> sqlite3.Connection:
 
 
 def _connect(database: Path | str, uri: bool = False) -> sqlite3.Connection:
-    db = sqlite3.connect(database, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
-    db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    return db
+    return sqlite3.connect(database, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
 
 
 def _connect_for_writing(path: Path) -> sqlite3.Connection:
@@ -96,6 +97,7 @@ def _connect_for_writing(path: Path) -> sqlite3.Connection:
     try:
         _begin_log(db)
         db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(_CACHE)
         _check_or_create(db, path)
     except BaseException:
         db.close()
@@ -144,6 +146,7 @@ def _connect_by(uri: str, path: Path) -> sqlite3.Connection:
     db = _connect(uri, uri=True)
     try:
         db.execute("PRAGMA query_only = 1")
+        db.execute(_CACHE)
         _check_version(db, path)
     except BaseException:
         db.close()
