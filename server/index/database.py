@@ -8,6 +8,8 @@ import sqlite3
 import time
 from pathlib import Path
 
+from filelock import FileLock
+
 APPLICATION_ID = 0x4D4C5350
 """Stands in the database's header (SQLite's `application_id`): "MLSP"."""
 
@@ -15,6 +17,7 @@ SCHEMA_VERSION = 4
 """SQLite's `user_version`; raised when a table changes its meaning."""
 
 DATABASE = "index.sqlite"
+MAKING = "making.lock"
 
 CACHE_KIB = 16_384
 """Of pages, read again and again by searches in a large index; SQLite's own 2 MB are read anew by each."""
@@ -122,16 +125,25 @@ def _has_begun_log(db: sqlite3.Connection, late: bool) -> bool:
     return True
 
 
+def making(folder: Path) -> FileLock:
+    """Held by who puts a database where none is, or takes one away with what belongs to it: who did so in between would
+    lose his own log."""
+    return FileLock(folder / MAKING, mode=0o600)
+
+
 def _make_file(path: Path) -> None:
     """By hand, since SQLite's own files take over its mode, and the index is its owner's alone."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
+    if path.exists():
         return
     # A database that somebody deleted under an open connection leaves these. SQLite would take the shared memory for
-    # the new one's and cut it short, and whoever reads in the old one would end with SIGBUS.
-    for extra in ("-wal", "-shm"):
-        Path(f"{path}{extra}").unlink(missing_ok=True)
+    # the new one's and cut it short, and whoever reads in the old one would end with SIGBUS. They go before the file is
+    # there, by one process alone: whoever sees the file may make his own.
+    with making(path.parent):
+        if path.exists():
+            return
+        for extra in ("-wal", "-shm"):
+            Path(f"{path}{extra}").unlink(missing_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from .database import DATABASE, StoreError
+from .database import DATABASE, StoreError, making
 from .store import DISTRUSTED
 
 DAMAGED = f"{DATABASE}.damaged"
@@ -58,9 +58,10 @@ def set_aside(folder: Path) -> Path:
     """Move a damaged database out of the way, in place of an earlier one, and return its new name."""
     aside = folder / DAMAGED
     try:
-        (folder / DATABASE).replace(aside)
-        for extra in (f"{DATABASE}-wal", f"{DATABASE}-shm", DISTRUSTED):
-            (folder / extra).unlink(missing_ok=True)
+        with making(folder):
+            (folder / DATABASE).replace(aside)
+            for extra in (f"{DATABASE}-wal", f"{DATABASE}-shm", DISTRUSTED):
+                (folder / extra).unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"{folder / DATABASE}: damaged, and cannot be moved away ({error.strerror})") from None
     return aside

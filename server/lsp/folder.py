@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..embed.bundle import ModelError
 from ..index.buffers import Buffers
-from ..index.database import StoreError
+from ..index.database import DamagedStore, StoreError
 from ..index.index import Index
 from ..index.workers import Workers
 from ..search.refine import Refiner
@@ -173,8 +173,8 @@ class Folder:
         if self._opened:
             return
         stand_in = None
-        if earlier := index.earlier_model():
-            with suppress(ModelError):
+        with suppress(DamagedStore, ModelError):  # The next update builds what is damaged anew.
+            if earlier := index.earlier_model():
                 earlier_one = Model(str(earlier), self.settings)
                 earlier_one.embedder()
                 stand_in = earlier_one

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..parse import KINDS
 from .candidates import Candidates
-from .features import FEATURES, Matrix
+from .features import FEATURES, MODULE, Matrix
 
 Scores = npt.NDArray[np.float32]
 
@@ -25,6 +25,9 @@ WEIGHTS_FILE = Path(__file__).parent / "ranking.json"
 
 _SHAPE = [FEATURES.index(name) for name in ("type_kind", "module_kind", "text_kind", "size")]
 """Signals of a unit's shape. (A namespace has none but its members', so it stands behind them.)"""
+
+_NAMES = [FEATURES.index(name) for name in ("name", "name_precision", "exact", "exact_case")]
+"""Signals of a unit's name. A module's is its file's, and tells nothing of its units."""
 
 _NAMESPACE = KINDS.index("namespace")
 
@@ -72,6 +75,8 @@ class Ranking:
         weights = self.symbol if symbol else self.sentence
         scores: Scores = features @ weights
         own = scores - features[:, _SHAPE] @ weights[_SHAPE]
+        modules = candidates.kinds == MODULE
+        own[modules] -= features[np.ix_(modules, _NAMES)] @ weights[_NAMES]
         encloses = candidates.kinds == _NAMESPACE
         by_own = np.lexsort((-own, encloses, candidates.files))
         scores[by_own] = scores[np.lexsort((-scores, candidates.files))]

@@ -158,7 +158,8 @@ def _close(one: Any, other: Any, by: float) -> bool:
 def untidy(cache: Path) -> list[str]:
     """Files that have no business in a cache at rest, and those that others may read."""
     folder = index_folder(cache)
-    known = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "writer.lock", "CACHEDIR.TAG", f"{DATABASE}.damaged"}
+    locks = {"writer.lock", "making.lock"}
+    known = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", *locks, "CACHEDIR.TAG", f"{DATABASE}.damaged"}
     derived = [sorted(file.name for file in folder.glob(pattern)) for pattern in DERIVED]
     strays = {file.name for file in folder.iterdir()}.difference(known, *derived)
     found = [f"left behind: {name}" for name in sorted(strays)]

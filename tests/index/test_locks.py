@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from server.embed.bundle import Bundle
 from server.index.index import Index
@@ -46,3 +47,17 @@ def test_many_may_open_a_new_index_at_the_same_time(tmp_path: Path) -> None:
         for store in stores:
             assert store.totals().units == 0
             store.close()
+
+
+def test_who_makes_an_index_takes_no_log_from_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = Path.unlink
+
+    def late(path: Path, missing_ok: bool = False) -> None:
+        time.sleep(0.03)
+        at_once(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", late)
+    with ThreadPoolExecutor(4) as threads:
+        stores = list(threads.map(lambda _: Store.open(tmp_path), range(4)))
+    for store in stores:
+        store.close()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -427,12 +428,17 @@ async def test_status_answers_without_a_model(settings: Settings, workspace: Pat
         assert (await refusal(peer, "meaning/search", {"query": "w1"})).message == status["problem"]
 
 
+@pytest.mark.parametrize("sound", [0, 4096])
 @pytest.mark.parametrize("running", [False, True])
 @story
-async def test_a_damaged_index_is_built_anew(settings: Settings, workspace: Path, running: bool) -> None:
+async def test_a_damaged_index_is_built_anew(settings: Settings, workspace: Path, running: bool, sound: int) -> None:
+    """All of its file, or all but the first page, which is what opening reads."""
+
     def damage() -> None:
         [database] = settings.cache_dir.rglob(DATABASE)
-        database.write_bytes(b"damage" * 10_000)
+        with closing(sqlite3.connect(database)) as connection:  # else all of it is in its log
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.write_bytes(database.read_bytes()[:sound] + b"damage" * 10_000)
 
     async with peer_of(settings) as peer:
         await peer.hello(workspace)

@@ -67,6 +67,17 @@ def test_the_order_hides_nothing_and_scores_fall(rows: list[tuple[str, float]], 
         seen[path] = taken + 1
 
 
+def test_the_name_of_a_module_which_is_its_files_puts_it_before_none_of_its_units() -> None:
+    module, function = KINDS.index("module"), KINDS.index("function")
+    found = replace(candidates("cookies.go", "cookies.go"), kinds=np.array([module, function], np.uint8))
+    signals = np.zeros((2, len(FEATURES)), np.float32)
+    signals[0, [FEATURES.index("name"), FEATURES.index("exact")]] = 1
+    signals[1, FEATURES.index("dense")] = 0.1
+    for symbol in (False, True):
+        scores = Ranking.shipped().scores(symbol, found, signals)
+        assert scores[1] > scores[0]
+
+
 @pytest.mark.parametrize(
     ("path", "precision"),
     [
