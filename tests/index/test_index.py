@@ -198,17 +198,23 @@ def test_vectors_of_two_models_lie_side_by_side(root: Path, open_index: Open, mo
     assert len([*index.folder.glob("vectors-*.usearch")]) == 2
 
 
-@pytest.mark.parametrize("kind", ["vectors-*.usearch", "vectors-*.f16", "postings-*.segment"])
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "deleted"])
-def test_a_damaged_derived_file_is_told_and_loses_nothing(
-    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch, damage: str, kind: str
-) -> None:
+def _with_main_files(root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> Index:
+    """An index of 40 files, more than its tails hold: it has written its derived files."""
     for i in range(40):
         write(root, f"m{i}.py", function(f"f{i}", i))
     monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
     monkeypatch.setattr(postings, "TAIL_LIMIT", 10)
     index = open_index()
     index.update()
+    return index
+
+
+@pytest.mark.parametrize("kind", ["vectors-*.usearch", "vectors-*.f16", "postings-*.segment"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "deleted"])
+def test_a_damaged_derived_file_is_told_and_loses_nothing(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch, damage: str, kind: str
+) -> None:
+    index = _with_main_files(root, open_index, monkeypatch)
     expected, words = neighbours(index), full_text(index)
     index.close()
     [file] = index.folder.glob(kind)
@@ -230,12 +236,7 @@ def test_a_damaged_derived_file_is_told_and_loses_nothing(
 def test_files_that_a_kill_left_are_gone_after_the_next_update(
     root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for i in range(40):
-        write(root, f"m{i}.py", function(f"f{i}", i))
-    monkeypatch.setattr(vectors, "TAIL_LIMIT", 10)
-    monkeypatch.setattr(postings, "TAIL_LIMIT", 10)
-    index = open_index()
-    index.update()
+    index = _with_main_files(root, open_index, monkeypatch)
     kept = sorted(index.folder.glob("*-*-*"))
     assert sorted(file.suffix for file in kept) == [".f16", ".segment", ".usearch"]
     for name in ("vectors-7-0badcafe.usearch", "vectors-4711.usearch.tmp", "vectors-7-a.f16", "postings-7-a.segment"):

@@ -37,14 +37,10 @@
         (function_expression body: (_) @body)
       ])))) @lambda
 (assignment_expression
-  left: (identifier) @name
-  right: [
-    (arrow_function body: (_) @body)
-    (function_expression !name body: (_) @body)
-    (generator_function !name body: (_) @body)
-  ]) @lambda
-(assignment_expression
-  left: (member_expression object: (_) @container property: (_) @name)
+  left: [
+    (identifier) @name
+    (member_expression object: (_) @container property: (_) @name)
+  ]
   right: [
     (arrow_function body: (_) @body)
     (function_expression !name body: (_) @body)
