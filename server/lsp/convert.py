@@ -10,8 +10,9 @@ from urllib.parse import quote, unquote
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
+from ..index.report import IndexReport
 from ..search.answer import Hit
-from .protocol import SearchItem
+from .protocol import FolderReport, SearchItem
 
 _KINDS = {
     "function": types.SymbolKind.Function,
@@ -58,6 +59,21 @@ def real_path_of(uri: str) -> Path | None:
     if (path := path_of(uri)) is None:
         return None
     return Path(os.path.realpath(path.parent), path.name)
+
+
+def folder_report(uri: str, report: IndexReport) -> FolderReport:
+    """The outcome of an update of the folder at `uri`."""
+    return {
+        "uri": uri,
+        "files": report.files,
+        "units": report.units,
+        "embedded": report.embedded,
+        "reused": report.reused,
+        "removed": report.removed,
+        "seconds": report.seconds,
+        "pending": report.pending,
+        "fetched": report.fetched,
+    }
 
 
 class Converter:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..search.answer import Answer, Hit, Query
 from ..search.query import QueryError, parse_query
 from ..search.searcher import Cancelled, Searcher
 from . import organisation, protocol
-from .convert import Converter, real_path_of
+from .convert import Converter, folder_report, real_path_of
 from .folder import EXPECTED, Folder
 from .folders import Job
 from .protocol import ReindexParams, ReindexResult, SearchItem, SearchParams, SearchResult, SimilarParams, StatusResult
@@ -111,7 +111,7 @@ async def reindex(session: Session, params: Any) -> ReindexResult:
             except EXPECTED as error:
                 problems.append(error)
             else:
-                result["folders"].append({"uri": folder.uri, **asdict(report)})  # type: ignore[typeddict-item]
+                result["folders"].append(folder_report(folder.uri, report))
     finally:
         progress.end("done")
     with _as_response():

@@ -5,7 +5,7 @@ Parameters come as JSON has them; whatever is wrong is refused by the name of it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar
 
@@ -134,7 +134,7 @@ class OrgItem(SearchItem):
 class SearchResult(TypedDict):
     """The answer to `meaning/search` and `meaning/similar`."""
 
-    items: list[SearchItem]
+    items: Sequence[SearchItem | OrgItem]
     pending: int
     """Files known to be changed and not indexed yet."""
     indexed: int
@@ -193,6 +193,8 @@ class FolderReport(TypedDict):
     removed: int
     seconds: float
     pending: int
+    fetched: int
+    """Embeddings that came from the shared cache."""
 
 
 class ReindexResult(TypedDict):

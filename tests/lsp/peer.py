@@ -14,6 +14,8 @@ from typing import Any, ParamSpec
 from server.lsp.server import serve
 from server.settings import Settings
 
+from .shapes import SHAPES, misfit
+
 PATIENCE = 20.0
 """Seconds after which a test that waits has failed."""
 
@@ -54,9 +56,13 @@ class Peer:
         self._reader, self._writer = reader, writer
         self._next_id = 0
         self._waiting: dict[int | str | None, asyncio.Future[Json]] = {}
+        self._asked: dict[int | str | None, str] = {}
+        """The method of each request."""
         self._arrived = asyncio.Condition()
         self.notifications: list[tuple[str, Json]] = []
         self.requests: list[tuple[str, Json]] = []
+        self.misfits: list[str] = []
+        """What came and is not of the type that the protocol's description gives it."""
         self.answers: dict[str, Callable[[Json], Json]] = {}
         """How the server's own requests are answered; null if nothing is said. An exception leaves one unanswered."""
         self._listener = asyncio.create_task(self._listen())
@@ -82,6 +88,7 @@ class Peer:
     def begin(self, method: str, params: Json = None) -> tuple[int, asyncio.Future[Json]]:
         """Send a request: its id, and what will be its result."""
         self._next_id += 1
+        self._asked[self._next_id] = method
         self.send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
         return self._next_id, self.response(self._next_id)
 
@@ -117,6 +124,7 @@ class Peer:
             if "error" in message:
                 waiting.set_exception(Refused(message["error"]))
             else:
+                self._check(self._asked.get(message["id"]), message["result"])
                 waiting.set_result(message["result"])
         elif "id" in message:
             self.requests.append((message["method"], message.get("params")))
@@ -124,7 +132,12 @@ class Peer:
                 answer = self.answers.get(message["method"], _null)
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": answer(message.get("params"))})
         else:
+            self._check(message["method"], message.get("params"))
             self.notifications.append((message["method"], message.get("params")))
+
+    def _check(self, method: str | None, value: Json) -> None:
+        if (shape := SHAPES.get(method or "")) and (wrong := misfit(value, shape, f"{method}")):
+            self.misfits.append(wrong)
 
     # -- what every client does
 
@@ -155,7 +168,7 @@ class Peer:
 
 @asynccontextmanager
 async def peer_of(settings: Settings) -> AsyncIterator[Peer]:
-    """A client of a server in this process; at the end its exit code is 0."""
+    """A client of a server in this process; at the end its exit code is 0, and all it said was of the right shape."""
     ours, its = socket.socketpair()
     with its, its.makefile("rb") as its_reader, its.makefile("wb") as its_writer:
         server = asyncio.create_task(serve(its_reader, its_writer, settings))
@@ -164,6 +177,7 @@ async def peer_of(settings: Settings) -> AsyncIterator[Peer]:
             yield peer
             await asyncio.wait_for(goodbye(peer), PATIENCE)
             assert await asyncio.wait_for(server, PATIENCE) == 0
+            assert not peer.misfits, peer.misfits
         finally:
             server.cancel()
             its.shutdown(socket.SHUT_RDWR)
