@@ -184,6 +184,15 @@ async def peer_of(settings: Settings) -> AsyncIterator[Peer]:
             await peer.close()
 
 
+@asynccontextmanager
+async def working_peer(settings: Settings, *folders: Path, **hello: Json) -> AsyncIterator[Peer]:
+    """The same, with the folders indexed; `hello` is what else the client says to begin with."""
+    async with peer_of(settings) as peer:
+        await peer.hello(*folders, **hello)
+        await peer.indexed()
+        yield peer
+
+
 async def goodbye(peer: Peer) -> None:
     """`shutdown` and `exit`, unless the test did that."""
     with suppress(Refused):

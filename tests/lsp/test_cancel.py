@@ -17,7 +17,7 @@ from server.search.answer import Answer, Query
 from server.search.searcher import Cancelled, Searcher
 from server.settings import Settings
 
-from .peer import PATIENCE, Refused, peer_of, story
+from .peer import PATIENCE, Refused, peer_of, story, working_peer
 
 
 class SlowUpdate:
@@ -90,9 +90,7 @@ async def test_a_search_can_be_cancelled(settings: Settings, workspace: Path, mo
 @story
 async def test_a_reindex_can_be_cancelled(settings: Settings, workspace: Path, slow: SlowUpdate, by: str) -> None:
     slow.go.set()
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         slow.go.clear()
         slow.running.clear()
         if by == "command":

@@ -17,7 +17,7 @@ import pytest
 from server.index.database import DATABASE
 from server.settings import Settings
 
-from .peer import Peer, Refused, peer_of, story
+from .peer import Peer, Refused, peer_of, story, working_peer
 
 
 async def refusal(peer: Peer, method: str, params: object = None) -> Refused:
@@ -28,9 +28,7 @@ async def refusal(peer: Peer, method: str, params: object = None) -> Refused:
 
 @story
 async def test_a_hit_says_what_and_where_it_is(settings: Settings, workspace: Path) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         result = await peer.request("meaning/search", {"query": "w1", "limit": 1})
     [item] = result.pop("items")
     assert item.pop("score") > 0
@@ -68,9 +66,7 @@ async def test_columns_are_counted_as_the_client_counts(
 @story
 async def test_filters_may_stand_in_the_query_or_beside_it(settings: Settings, workspace: Path) -> None:
     (workspace / "b.go").write_text("package b\n\nfunc w1() {}\n")
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         for asked in (
             {"query": "w1 lang:go kind:function"},
             {"query": "w1", "languages": ["go"], "kinds": ["function"]},
@@ -137,9 +133,7 @@ async def test_wrong_params_of_similar_are_refused_by_name(settings: Settings, p
 async def test_similar_finds_code_that_does_the_same(settings: Settings, workspace: Path) -> None:
     (workspace / "copy.py").write_text((workspace / "uploads.py").read_text())
     place = {"textDocument": {"uri": (workspace / "uploads.py").as_uri()}, "position": {"line": 1, "character": 3}}
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         result = await peer.request("meaning/similar", {**place, "limit": 1})
         [item] = result["items"]
         assert (item["name"], item["location"]["uri"]) == ("w1", (workspace / "copy.py").as_uri())
@@ -217,9 +211,7 @@ async def test_status_tells_every_folders_state(settings: Settings, workspace: P
 
 @story
 async def test_the_index_follows_saved_and_changed_files(settings: Settings, workspace: Path) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         peer.notifications.clear()
         new = workspace / "new.py"
         new.write_text("def w8():\n    pass\n")
@@ -236,9 +228,7 @@ async def test_the_index_follows_saved_and_changed_files(settings: Settings, wor
 
 @story
 async def test_changes_that_cannot_matter_start_nothing(settings: Settings, workspace: Path) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         peer.notifications.clear()
         for uri in ((workspace / ".git" / "index").as_uri(), "file:///elsewhere/a.py", "untitled:one"):
             peer.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
@@ -273,18 +263,14 @@ async def test_folders_come_and_go(settings: Settings, workspace: Path, tmp_path
 async def test_a_folder_within_a_folder_finds_nothing_twice(settings: Settings, workspace: Path) -> None:
     (workspace / "inner").mkdir()
     (workspace / "inner" / "a.py").write_text("def w9():\n    pass\n")
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace, workspace / "inner")
-        await peer.indexed()
+    async with working_peer(settings, workspace, workspace / "inner") as peer:
         assert (await peer.names("w9")).count("w9") == 1
 
 
 @story
 async def test_a_root_without_folders_is_the_folder(settings: Settings, workspace: Path) -> None:
     for roots in ({"rootUri": workspace.as_uri()}, {"rootPath": str(workspace)}):
-        async with peer_of(settings) as peer:
-            await peer.hello(workspaceFolders=None, **roots)
-            await peer.indexed()
+        async with working_peer(settings, workspaceFolders=None, **roots) as peer:
             assert "w1" in await peer.names("w1")
 
 
@@ -314,9 +300,7 @@ async def test_without_a_folder_of_code_there_are_no_hits(settings: Settings, fo
 async def test_an_empty_folder_has_nothing_to_find(settings: Settings, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    async with peer_of(settings) as peer:
-        await peer.hello(empty)
-        await peer.indexed()
+    async with working_peer(settings, empty) as peer:
         result = await peer.request("meaning/search", {"query": "w1"})
     assert (result["items"], result["pending"], result["indexed"]) == ([], 0, 0)
 
@@ -344,9 +328,7 @@ async def test_a_folder_that_is_not_there_keeps_no_other_from_being_indexed(
 
 @story
 async def test_partial_results_go_out_as_progress(settings: Settings, workspace: Path) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         result = await peer.request("meaning/search", {"query": "w1", "partialResultToken": "part"})
         symbols = await peer.request("workspace/symbol", {"query": "w1", "partialResultToken": 7})
         assert result["items"] == symbols == []
@@ -377,9 +359,7 @@ async def test_a_request_that_brings_a_token_is_told_its_progress(settings: Sett
 
 @story
 async def test_a_client_that_cannot_show_progress_is_not_asked_to(settings: Settings, workspace: Path) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         assert peer.requests == []
         assert peer.told("$/progress") == []
 
@@ -389,9 +369,7 @@ async def test_neither_code_nor_queries_are_logged(
     settings: Settings, workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "server")
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         await peer.names("w2 secret words")
         await refusal(peer, "meaning/search", {"query": "w2 secret words", "limit": 0})
         logged = caplog.text + str(peer.told("window/logMessage"))
@@ -440,9 +418,7 @@ async def test_a_damaged_index_is_built_anew(settings: Settings, workspace: Path
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.write_bytes(database.read_bytes()[:sound] + b"damage" * 10_000)
 
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         if running:
             damage()
             with suppress(Refused):  # The first to see the damage.
@@ -450,9 +426,7 @@ async def test_a_damaged_index_is_built_anew(settings: Settings, workspace: Path
             await peer.indexed()
             assert "w1" in await peer.names("w1")
     damage()
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         assert "w1" in await peer.names("w1")
 
 

@@ -22,7 +22,7 @@ from server.workspace.overlay import Overlay
 from tests.embed import tiny
 from tests.embed.tiny import write_bundle
 
-from .peer import Json, Peer, peer_of, story
+from .peer import Json, Peer, story, working_peer
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,7 @@ async def until_told(peer: Peer, model: str | None = None) -> None:
 async def test_the_old_model_answers_until_the_new_one_knows_all(
     settings: Settings, workspace: Path, other: Path, gate: threading.Event
 ) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         configure(peer, model=str(other))
         assert await model_of(peer) == "tiny-1"
         (workspace / "more.py").write_text("def w9(): ...\n")
@@ -105,9 +103,7 @@ async def test_the_old_model_answers_until_the_new_one_knows_all(
 async def test_to_go_back_costs_nothing(
     settings: Settings, workspace: Path, other: Path, embedded: list[tuple[str, str]]
 ) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         configure(peer, model=str(other))
         await until_told(peer, "tiny-2")
         assert {model for model, _ in embedded} == {"tiny-1", "tiny-2"}
@@ -123,12 +119,9 @@ async def test_to_go_back_costs_nothing(
 async def test_the_old_model_answers_after_a_restart_too(
     settings: Settings, workspace: Path, other: Path, gate: threading.Event
 ) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
-    async with peer_of(replace(settings, model=str(other))) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace):
+        pass
+    async with working_peer(replace(settings, model=str(other)), workspace) as peer:
         assert await model_of(peer) == "tiny-1"
         gate.set()
         await until_told(peer, "tiny-2")
@@ -139,9 +132,7 @@ async def test_the_old_model_answers_after_a_restart_too(
 async def test_a_model_that_changes_its_mind_on_the_way_is_the_last_one_asked_for(
     settings: Settings, workspace: Path, other: Path, gate: threading.Event
 ) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         configure(peer, model=str(other))
         configure(peer, model=settings.model)
         await peer.indexed()
@@ -155,9 +146,7 @@ async def test_a_model_that_changes_its_mind_on_the_way_is_the_last_one_asked_fo
 async def test_what_is_not_wanted_any_more_is_not_told_as_going_on(
     settings: Settings, workspace: Path, other: Path, gate: threading.Event
 ) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         configure(peer, model=str(other))
         await peer.until(lambda: [each for each in peer.told("meaning/indexChanged") if each["backfill"]])
         configure(peer, model=settings.model)
@@ -172,9 +161,8 @@ async def test_what_is_not_wanted_any_more_is_not_told_as_going_on(
 async def test_an_old_model_that_does_not_run_any_more_does_not_stand_in(
     settings: Settings, workspace: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace):
+        pass
     original = Embedder.__init__
 
     def picky(embedder: Embedder, bundle: Bundle, *more: Json) -> None:
@@ -183,9 +171,7 @@ async def test_an_old_model_that_does_not_run_any_more_does_not_stand_in(
         original(embedder, bundle, *more)
 
     monkeypatch.setattr(Embedder, "__init__", picky)
-    async with peer_of(replace(settings, model=str(other))) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(replace(settings, model=str(other)), workspace) as peer:
         assert await model_of(peer) == "tiny-2"
 
 
@@ -216,13 +202,9 @@ async def test_a_better_model_puts_the_candidates_in_its_order(
 ) -> None:
     (workspace / "many.py").write_text("".join(f"def f{i}():\n    return w{i} + w{i + 1}\n\n\n" for i in range(10, 30)))
     query = "w11 w22 w33"
-    async with peer_of(replace(settings, limit=50)) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(replace(settings, limit=50), workspace) as peer:
         quick = await peer.names(query)
-    async with peer_of(replace(settings, limit=50, refine_model=str(other))) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(replace(settings, limit=50, refine_model=str(other)), workspace) as peer:
         await until_told(peer)
         refined = await peer.names(query)
         assert (await peer.request("meaning/status"))["problem"] is None
@@ -235,9 +217,7 @@ async def test_the_best_candidates_are_embedded_while_one_waits_and_what_is_edit
     settings: Settings, workspace: Path, other: Path, gate: threading.Event, embedded: list[tuple[str, str]]
 ) -> None:
     (workspace / "many.py").write_text("".join(f"def f{i}():\n    return w{i} + w{i + 1}\n\n\n" for i in range(10, 30)))
-    async with peer_of(replace(settings, refine_model=str(other), refine_budget=10_000)) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(replace(settings, refine_model=str(other), refine_budget=10_000), workspace) as peer:
         await peer.until(lambda: [each for each in peer.told("meaning/indexChanged") if each["backfill"]])
         await peer.names("w11 w22")
         assert len([text for model, text in embedded if model == "tiny-2"]) >= 20
@@ -256,9 +236,7 @@ async def test_a_refining_model_of_the_same_id_and_another_width_is_another_mode
     (workspace / "many.py").write_text("".join(f"def f{i}():\n    return w{i} + w{i + 1}\n\n\n" for i in range(10, 30)))
     monkeypatch.setattr(tiny, "DIM", 2 * tiny.DIM)
     wide = write_bundle(tmp_path / "wide", changed={"max_tokens": 64}, seed=5)
-    async with peer_of(replace(settings, refine_model=str(wide))) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(replace(settings, refine_model=str(wide)), workspace) as peer:
         await until_told(peer)
         assert "f11" in await peer.names("w11 w22")
         assert (await peer.request("meaning/status"))["folders"][0]["problem"] is None
@@ -270,9 +248,7 @@ async def test_a_refining_model_that_is_damaged_costs_a_message_and_no_answer(
 ) -> None:
     broken = write_bundle(tmp_path / "broken", seed=5)
     (broken / "model.onnx").write_bytes(b"")
-    async with peer_of(replace(settings, refine_model=str(broken))) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(replace(settings, refine_model=str(broken)), workspace) as peer:
         await peer.until(lambda: peer.told("window/showMessage"))
         assert "w1" in await peer.names("w1")
         [folder] = (await peer.request("meaning/status"))["folders"]
@@ -288,9 +264,8 @@ async def test_a_refining_model_that_is_damaged_costs_a_message_and_no_answer(
 
 @story
 async def test_a_refining_model_that_is_not_there_is_named(settings: Settings, workspace: Path) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace, initializationOptions={"refineModel": "/no/such/model", "device": "tpu"})
-        await peer.indexed()
+    options = {"refineModel": "/no/such/model", "device": "tpu"}
+    async with working_peer(settings, workspace, initializationOptions=options) as peer:
         assert "w1" in await peer.names("w1")
         shown = sorted(message["message"].split(":")[0] for message in peer.told("window/showMessage"))
     assert shown == ["meaning.device", "meaning.refineModel"]

@@ -15,7 +15,7 @@ from server.settings import Settings
 from tests.services.postgres import Postgres
 from tests.services.proxy import before
 
-from .peer import Refused, peer_of, story
+from .peer import Refused, peer_of, story, working_peer
 
 pytest.importorskip("psycopg")
 from server.org.publish import publish
@@ -40,9 +40,7 @@ def org(postgres: Postgres, settings: Settings, workspace: Path, tmp_path: Path)
 
 @story
 async def test_hits_are_in_the_clients_files_where_there_are_some(org: Settings, workspace: Path) -> None:
-    async with peer_of(org) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(org, workspace) as peer:
         result = await peer.request("meaning/search", {"query": "w1", "scope": "org", "limit": 2})
     items = {item["repository"]: item for item in result["items"]}
     assert items["acme/here"]["location"]["uri"] == (workspace / "uploads.py").as_uri()
@@ -82,9 +80,7 @@ async def test_wrong_parameters_are_told_by_name(org: Settings, asked: dict[str,
 
 @story
 async def test_a_dead_server_costs_the_request_and_nothing_else(settings: Settings, workspace: Path) -> None:
-    async with peer_of(replace(settings, org_index=DEAD)) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(replace(settings, org_index=DEAD), workspace) as peer:
         with pytest.raises(Refused, match=r"me@127\.0\.0\.1:1/code") as caught:
             await peer.request("meaning/search", {"query": "w1", "scope": "org"})
         assert "secret-1" not in caught.value.message
@@ -98,9 +94,7 @@ async def test_a_silent_server_does_not_hold_up_the_workspace(
     with before(postgres.port) as proxy:
         proxy.flows.clear()
         url = org.org_index.replace(f":{postgres.port}/", f":{proxy.port}/")
-        async with peer_of(replace(org, org_index=url)) as peer:
-            await peer.hello(workspace)
-            await peer.indexed()
+        async with working_peer(replace(org, org_index=url), workspace) as peer:
             stuck = [peer.begin("meaning/search", {"query": "w1", "scope": "org"})[1] for _ in range(3)]
             assert await asyncio.wait_for(peer.names("w1", limit=1), 2) == ["w1"]
             assert not any(each.done() for each in stuck)

@@ -9,7 +9,7 @@ import pytest
 from server.lsp import session
 from server.settings import Settings
 
-from .peer import Json, Peer, peer_of, story
+from .peer import Json, Peer, peer_of, story, working_peer
 
 ASKS = {"workspace": {"configuration": True}}
 
@@ -25,9 +25,7 @@ async def limit(peer: Peer) -> int:
 @story
 async def test_initialization_options_hold(settings: Settings, workspace: Path) -> None:
     for options in ({"limit": 2}, {"meaning": {"limit": 2}}):
-        async with peer_of(settings) as peer:
-            await peer.hello(workspace, initializationOptions=options)
-            await peer.indexed()
+        async with working_peer(settings, workspace, initializationOptions=options) as peer:
             assert await limit(peer) == 2
             assert shown(peer) == []
 
@@ -62,9 +60,7 @@ async def test_a_client_that_does_not_answer_is_served_all_the_same(
 
 @story
 async def test_changed_settings_hold_at_once(settings: Settings, workspace: Path) -> None:
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         assert await limit(peer) == 3
         peer.notify("workspace/didChangeConfiguration", {"settings": {"meaning": {"limit": 1}}})
         assert await limit(peer) == 1
@@ -92,9 +88,7 @@ async def test_changed_settings_are_asked_for_when_they_are_not_sent(settings: S
 async def test_a_setting_that_the_index_depends_on_is_taken_up(settings: Settings, workspace: Path) -> None:
     (workspace / "generated").mkdir()
     (workspace / "generated" / "a.py").write_text("def w9():\n    pass\n")
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         assert "w9" in await peer.names("w9")
         peer.notify("workspace/didChangeConfiguration", {"settings": {"meaning": {"exclude": ["generated/"]}}})
         await peer.indexed()
@@ -105,9 +99,7 @@ async def test_a_setting_that_the_index_depends_on_is_taken_up(settings: Setting
 @story
 async def test_bad_values_are_shown_once_by_name_and_the_defaults_hold(settings: Settings, workspace: Path) -> None:
     bad = {"limit": "many", "threads": 0, "exclude": "x", "modle": "y", "model": "/no/such/model", "workspaceSymbol": 1}
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace, initializationOptions=bad)
-        await peer.indexed()
+    async with working_peer(settings, workspace, initializationOptions=bad) as peer:
         assert await limit(peer) == 3
         peer.notify("workspace/didChangeConfiguration", {"settings": {"meaning": {**bad, "maxFileBytes": 2000}}})
         await peer.indexed()

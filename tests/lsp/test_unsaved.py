@@ -13,7 +13,7 @@ from server.lsp import session
 from server.settings import Settings
 
 from .conftest import UPLOADS
-from .peer import Peer, peer_of, story
+from .peer import Peer, story, working_peer
 
 Json = Any
 
@@ -64,9 +64,7 @@ async def test_hits_follow_the_buffer_and_a_close_without_a_save_returns_to_the_
     settings: Settings, workspace: Path
 ) -> None:
     file = workspace / "uploads.py"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, file)
         assert await lines(peer, "w1") == (0, 3)
         typed(peer, file, "\n\n")
@@ -85,10 +83,7 @@ async def test_hits_follow_the_buffer_and_a_close_without_a_save_returns_to_the_
 async def test_a_save_makes_it_everybodys(settings: Settings, workspace: Path) -> None:
     file = workspace / "uploads.py"
     text = "def w7():\n    return 'w8 w9'\n"
-    async with peer_of(settings) as peer, peer_of(settings) as other:
-        for each in (peer, other):
-            await each.hello(workspace)
-            await each.indexed()
+    async with working_peer(settings, workspace) as peer, working_peer(settings, workspace) as other:
         opened(peer, file)
         typed(peer, file, text, (0, 0), (99, 0))
         assert await hit(peer, "w7")
@@ -105,9 +100,7 @@ async def test_a_save_makes_it_everybodys(settings: Settings, workspace: Path) -
 @story
 async def test_a_file_that_was_never_saved_is_found(settings: Settings, workspace: Path) -> None:
     file = workspace / "never.py"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, file, "def w9(): ...\n")
         assert (await hit(peer, "w9"))["location"]["uri"] == file.as_uri()
         closed(peer, file)
@@ -118,9 +111,7 @@ async def test_a_file_that_was_never_saved_is_found(settings: Settings, workspac
 @story
 async def test_what_would_not_be_indexed_is_not_found(settings: Settings, workspace: Path, name: str) -> None:
     (workspace / ".ignore").write_text("left_out.py\n")
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, workspace / name, "def w9(): ...\n\0" if name.endswith(".bin") else "def w9(): ...\n")
         assert await hit(peer, "w9") is None
 
@@ -130,9 +121,7 @@ async def test_nothing_outside_is_read_through_a_link(settings: Settings, worksp
     outside = tmp_path / "outside"
     outside.mkdir()
     (workspace / "link").symlink_to(outside)
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, workspace / "link" / "a.py", "def w9(): ...\n")
         assert await hit(peer, "w9") is None
 
@@ -145,9 +134,7 @@ async def test_a_workspace_and_its_documents_may_be_named_by_a_link_and_without(
     link = tmp_path / "link"
     link.symlink_to(workspace)
     root, documents = (link, workspace) if by_link == "folder" else (workspace, link)
-    async with peer_of(settings) as peer:
-        await peer.hello(root)
-        await peer.indexed()
+    async with working_peer(settings, root) as peer:
         opened(peer, documents / "uploads.py", "\n\n" + UPLOADS)
         assert await lines(peer, "w1") == (2, 5)
         assert (await hit(peer, "w1"))["location"]["uri"] == (root / "uploads.py").as_uri()
@@ -165,9 +152,7 @@ async def test_columns_of_a_buffer_are_the_clients(
     settings: Settings, workspace: Path, encoding: str, after_comment: int, column: int
 ) -> None:
     file = workspace / "a.js"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace, capabilities={"general": {"positionEncodings": [encoding]}})
-        await peer.indexed()
+    async with working_peer(settings, workspace, capabilities={"general": {"positionEncodings": [encoding]}}) as peer:
         opened(peer, file, "\r\n/* 😀 */\r\n")
         typed(peer, file, " function w7() {}", (1, after_comment), (1, after_comment))
         found = (await hit(peer, "w7"))["selectionRange"]
@@ -187,9 +172,7 @@ async def test_what_is_typed_is_embedded_once(
         return original(embedder, texts)
 
     file = workspace / "uploads.py"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, file)
         monkeypatch.setattr(Embedder, "_embed", counted)
         typed(peer, file, "# above\n\n")
@@ -209,9 +192,7 @@ async def test_what_is_typed_is_embedded_once(
 @story
 async def test_similar_code_is_found_from_the_buffer(settings: Settings, workspace: Path) -> None:
     file = workspace / "uploads.py"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, file, "\n\n\ndef w9():\n    return w2\n")
         place = {"textDocument": {"uri": file.as_uri()}, "position": {"line": 4, "character": 0}}
         assert (await peer.request("meaning/similar", place))["items"] == []
@@ -223,9 +204,7 @@ async def test_similar_code_is_found_from_the_buffer(settings: Settings, workspa
 @story
 async def test_a_deleted_file_is_gone_though_it_is_open(settings: Settings, workspace: Path) -> None:
     file = workspace / "uploads.py"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, file)
         assert await hit(peer, "w1")
         file.unlink()
@@ -241,9 +220,7 @@ async def test_a_deleted_file_is_gone_though_nobody_searched_since_it_was_opened
 ) -> None:
     monkeypatch.setattr(session, "SEARCH_THREADS", 1)  # What the server does for a message is done in its turn.
     one, other = workspace / "uploads.py", workspace / "other.py"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, one)
         opened(peer, other, "def w8():\n    pass\n")
         saved(peer, other, "def w8():\n    pass\n")
@@ -258,9 +235,7 @@ async def test_a_deleted_file_is_gone_though_nobody_searched_since_it_was_opened
 @story
 async def test_an_open_document_is_left_out_as_long_as_its_file_is(settings: Settings, workspace: Path) -> None:
     file, rules = workspace / "uploads.py", workspace / ".ignore"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, file, "def w8():\n    pass\n")
         assert await hit(peer, "w8")
         rules.write_text("uploads.py\n")
@@ -275,9 +250,7 @@ async def test_an_open_document_is_left_out_as_long_as_its_file_is(settings: Set
 @story
 async def test_a_deleted_file_stays_gone_whatever_the_ignore_files_say(settings: Settings, workspace: Path) -> None:
     file, rules = workspace / "uploads.py", workspace / ".ignore"
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         opened(peer, file)
         assert await hit(peer, "w1")
         file.unlink()

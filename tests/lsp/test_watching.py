@@ -10,7 +10,7 @@ import pytest
 
 from server.settings import Settings
 
-from .peer import peer_of, story
+from .peer import peer_of, story, working_peer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
@@ -47,9 +47,7 @@ async def test_a_limit_that_many_folders_meet_is_told_once(settings: Settings, w
     others = [workspace / name for name in ("one", "two", "three")]
     for folder in others:
         folder.mkdir()
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace, *others)
-        await peer.indexed()
+    async with working_peer(settings, workspace, *others) as peer:
         told = {status["uri"] for status in peer.told("meaning/indexChanged") if status["watch"] == "rescanning"}
         assert len(told) == 4
         assert len(peer.told("window/showMessage")) == 1
@@ -73,9 +71,7 @@ async def test_a_change_that_the_system_does_not_tell_is_taken_up_when_an_answer
     file = workspace / "uploads.py"
     elsewhere = tmp_path / "elsewhere.py"
     elsewhere.hardlink_to(file)
-    async with peer_of(settings) as peer:
-        await peer.hello(workspace)
-        await peer.indexed()
+    async with working_peer(settings, workspace) as peer:
         elsewhere.write_text(file.read_text().replace("w1", "w6"))  # an event of the other name, which is not watched
         assert "w1" not in await peer.names("w1")
         while "w6" not in await peer.names("w6"):
