@@ -48,11 +48,12 @@ def of_a_repository(top: Path) -> Sources:
 
 
 def from_above(root: Path) -> Sources:
-    """What lies between a workspace folder and the top of the repository around it, and where it lies itself."""
+    """What lies between a workspace folder and the top of the repository around it, and where that lies itself; while
+    there is none, every folder above may become one."""
     top = git.top_folder(root)
-    above = [folder for folder in root.parents if top and folder.is_relative_to(top)]
-    patterns = [folder / name for folder in above for name in FILES]
-    repositories = [folder / ".git" for folder in (root, *above)]
+    above = [folder for folder in root.parents if top is None or folder.is_relative_to(top)]
+    repositories = [folder / ".git" / "HEAD" for folder in (root, *above)]
+    patterns = [folder / name for folder in above if top for name in FILES]
     return Sources((*repositories, *patterns), (top, *map(_stamp, patterns)))
 
 

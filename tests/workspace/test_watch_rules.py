@@ -189,6 +189,22 @@ def test_a_repository_that_begins_slowly(root: Path) -> None:
             (root / ".git/HEAD").unlink()
 
 
+@pytest.mark.parametrize("inner", ["inner", "a/b/inner"])
+def test_a_repository_that_begins_above_the_workspace_folder(tmp_path: Path, inner: str) -> None:
+    top = tmp_path / "top"
+    root = write(top / inner, {"a.py": "1", "b.py": "1"})
+    write(top, {".gitignore": "a.py\n"})
+    with watching(root) as seen:
+        with changing(root, seen, {"a.py"}):
+            repository(top, {})
+        with changing(root, seen, set()):
+            (top / ".git").rename(tmp_path / "away")
+        with changing(root, seen, {"a.py"}):
+            (tmp_path / "away").rename(top / ".git")
+        with changing(root, seen, {"b.py"}):
+            write(top, {".gitignore": "b.py\n"})
+
+
 @linux
 def test_what_says_nothing_else_changes_nothing(tmp_path: Path) -> None:
     root = repository(tmp_path / "root", {})
