@@ -154,8 +154,7 @@ class Folder:
 
     def open(self) -> Index:
         """A new connection to the folder's index. Raises ModelError, StoreError or OSError."""
-        if not self.path.is_dir():
-            raise NotADirectoryError(f"{self.path}: no such folder")
+        self.check_there()
         while True:
             model = self.answering
             index = Index.open(self.path, model.bundle(), self.settings, model.embedder())
@@ -167,6 +166,11 @@ class Folder:
             if model is self.answering:
                 return index
             index.close()
+
+    def check_there(self) -> None:
+        """Raises NotADirectoryError if the folder is gone."""
+        if not self.path.is_dir():
+            raise NotADirectoryError(f"{self.path}: no such folder")
 
     def _look_for_stand_in(self, index: Index) -> None:
         """When the folder is opened first: whether the model that answered before can do so until this one can."""

@@ -112,9 +112,10 @@ class Folders:
         return iter(tuple(self._folders.values()))
 
     def set(self, uris: Iterable[str]) -> None:
-        """The folders are these now. One that is not on this file system is left out."""
+        """The folders are these now. One that is not on this file system is left out; one whose name leads to another
+        place now, for there is a link in it, is another folder."""
         wanted = {uri: path for uri in uris if not self._closed and (path := _root_of(uri))}
-        for uri in self._folders.keys() - wanted.keys():
+        for uri in [uri for uri, folder in self._folders.items() if folder.path != wanted.get(uri)]:
             gone = self._folders.pop(uri)
             gone.retire()
             self._watchers.pop(gone).close(patience=0)
@@ -318,6 +319,7 @@ class Folders:
     ) -> IndexReport | Exception:
         """Update the index, through a connection that stays open for the next time unless it failed."""
         try:
+            folder.check_there()
             index = self._writer(folder)
             store = index.store
             report = index.update(progress, cancelled, self._workers, PATIENCE, paths, urgent)

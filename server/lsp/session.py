@@ -94,10 +94,13 @@ class Session(LanguageServer):
         self._register()
 
     async def ready(self) -> None:
-        """Waits until the settings that were announced hold, but not for a client that does not tell them."""
+        """Waits until the settings that were announced hold, but not for a client that does not tell them. The folders
+        are those that their names lead to now: nobody tells that a link was turned."""
         if not self._begun.is_set() or self._configuring.locked():
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._settled(), CLIENT_SECONDS)
+        if self._begun.is_set():
+            self.take_folders()
 
     async def _settled(self) -> None:
         await self._begun.wait()
