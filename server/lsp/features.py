@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from heapq import merge
-from itertools import islice
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
+from pygls.exceptions import JsonRpcInvalidParams
 
 from ..embed.bundle import ModelError
-from ..index.database import DamagedStore
-from ..org.connect import OrgError
-from ..search.answer import Answer, Hit, Query
+from ..index.report import IndexReport
+from ..search.answer import Answer
 from ..search.query import QueryError, parse_query
-from ..search.searcher import Cancelled, Searcher
-from . import organisation, protocol
+from ..search.searcher import Searcher
+from . import protocol
+from .asking import as_response, find, find_in_organisation, in_parts, search_result, searching
 from .convert import Converter, folder_report, real_path_of
-from .folder import EXPECTED, Folder
+from .folder import Folder
 from .folders import Job
-from .protocol import ReindexParams, ReindexResult, SearchItem, SearchParams, SearchResult, SimilarParams, StatusResult
+from .progress import WorkProgress
+from .protocol import ReindexParams, ReindexResult, SearchParams, SearchResult, SimilarParams, StatusResult
 from .session import Session, folder_status
 
-PARTIAL_ITEMS = 20
-"""Items of one partial result."""
-REQUEST_FAILED = int(types.LSPErrorCodes.RequestFailed)
 _GIT = ".git"
-
-Item = TypeVar("Item")
-Ask = Callable[[Searcher, Callable[[], bool]], Answer]
-"""A question to one folder's searcher, and a way to see whether anybody still waits for the answer."""
-
 
 # -- our requests
 
@@ -45,18 +32,18 @@ async def search(session: Session, params: Any) -> SearchResult:
     """`meaning/search`."""
     wanted = SearchParams.read(params)
     await session.ready()
-    with _as_response():
+    with as_response():
         limit = wanted.limit or session.settings.limit
         repositories = wanted.repositories if wanted.scope == protocol.ORG else None
         query = parse_query(
             wanted.query, limit, wanted.languages, wanted.paths, wanted.kinds, repositories=repositories
         )
     if wanted.scope == protocol.ORG:
-        found = await _find_in_organisation(session, query, wanted.work_done_token)
-        return _search_result(session, found, wanted.partial_result_token)
+        found = await find_in_organisation(session, query, wanted.work_done_token)
+        return search_result(session, found, wanted.partial_result_token)
     folders = _folders(session, wanted.workspace_folder)
-    found = await _find(session, folders, _asking(query), limit, Converter.item, wanted.work_done_token)
-    return _search_result(session, found, wanted.partial_result_token)
+    found = await find(session, folders, searching(query), limit, Converter.item, wanted.work_done_token)
+    return search_result(session, found, wanted.partial_result_token)
 
 
 async def similar(session: Session, params: Any) -> SearchResult:
@@ -72,8 +59,8 @@ async def similar(session: Session, params: Any) -> SearchResult:
         return searcher.similar(place, wanted.line, limit)
 
     folders = [folder] if folder else []
-    found = await _find(session, folders, ask, limit, Converter.item, wanted.work_done_token)
-    return _search_result(session, found, wanted.partial_result_token)
+    found = await find(session, folders, ask, limit, Converter.item, wanted.work_done_token)
+    return search_result(session, found, wanted.partial_result_token)
 
 
 async def status(session: Session, _params: Any) -> StatusResult:
@@ -95,29 +82,45 @@ async def status(session: Session, _params: Any) -> StatusResult:
 async def reindex(session: Session, params: Any) -> ReindexResult:
     """`meaning/reindex`: answers when the index equals the files again.
 
-    A folder that cannot be indexed costs the others nothing: it is left out, and its trouble stands in the status.
+    A folder that cannot be indexed costs the others nothing: it is left out, and its trouble stands in the status. One
+    that leaves the workspace meanwhile is left out, too.
     """
     wanted = ReindexParams.read(params)
     await session.ready()
     progress = session.work_progress("Indexing", wanted.work_done_token)
     result: ReindexResult = {"folders": []}
-    problems: list[Exception] = []
+    problems: list[BaseException] = []
     try:
         for folder in _folders(session, wanted.workspace_folder):
-            job = Job(progress, lambda: progress.cancelled)
-            session.folders.update(folder, job)
-            try:
-                report = await asyncio.wrap_future(job.done)
-            except EXPECTED as error:
-                problems.append(error)
-            else:
-                result["folders"].append(folder_report(folder.uri, report))
+            outcome = await _updated(session, folder, progress)
+            if isinstance(outcome, IndexReport):
+                result["folders"].append(folder_report(folder.uri, outcome))
+            elif outcome:
+                problems.append(outcome)
     finally:
         progress.end("done")
-    with _as_response():
+    with as_response():
         if problems and not result["folders"]:
             raise problems[0]
     return result
+
+
+async def _updated(session: Session, folder: Folder, progress: WorkProgress) -> IndexReport | BaseException | None:
+    """The outcome of an update, or what was wrong; None of a folder that left the workspace meanwhile. One that was
+    opened anew, for settings changed, is updated as it is now."""
+    job = Job(progress, lambda: progress.cancelled)
+    session.folders.update(folder, job)
+    done = asyncio.wrap_future(job.done)
+    try:
+        await asyncio.wait([done])
+    except asyncio.CancelledError:
+        job.done.cancel()
+        raise
+    problem = None if done.cancelled() else done.exception()
+    if folder.retired:
+        anew = session.folders.named(folder.uri)
+        return await _updated(session, anew, progress) if anew else None
+    return problem or done.result()
 
 
 # -- the protocol's own requests
@@ -137,8 +140,8 @@ async def workspace_symbol(session: Session, params: types.WorkspaceSymbolParams
     except QueryError:
         return []
     folders = list(session.folders) if session.settings.workspace_symbol else []
-    found = await _find(session, folders, _asking(query), limit, Converter.symbol, work_done)
-    return _in_parts(session, found.items, partial_result, lambda items: items)
+    found = await find(session, folders, searching(query), limit, Converter.symbol, work_done)
+    return in_parts(session, found.items, partial_result, lambda items: items)
 
 
 async def search_command(session: Session, params: types.ExecuteCommandParams) -> SearchResult:
@@ -233,148 +236,6 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
 
 
 # -- what they share
-
-
-def _asking(query: Query) -> Ask:
-    return lambda searcher, cancelled: searcher.search(query, cancelled)
-
-
-@dataclass(frozen=True)
-class _Found(Generic[Item]):
-    """The answers of all folders that were asked, joined."""
-
-    items: list[Item]
-    pending: int
-    indexed: int
-    model: str
-    took_ms: float
-
-
-async def _find(
-    session: Session,
-    folders: Sequence[Folder],
-    ask: Ask,
-    limit: int,
-    convert: Callable[[Converter, Hit], Item],
-    token: protocol.Token | None,
-) -> _Found[Item]:
-    """Ask the folders in a thread of its own, and convert the best hits of all.
-
-    Scores of two folders are compared: they come from one model and one ranking, if not from one pool of candidates.
-    A hit in a folder within a folder is found twice and told once.
-    """
-    progress = session.work_progress("Searching", token)
-    encoding = session.workspace.position_encoding
-
-    def work(stopped: Callable[[], bool]) -> _Found[Item]:
-        start = time.perf_counter()
-        with _as_response():
-            answers = _answers(session, folders, ask, lambda: stopped() or progress.cancelled)
-            model = answers[0][1].model if answers else session.folders.models.answering.bundle().id
-        converters = [Converter(folder.uri, folder.path, encoding) for folder, _ in answers]
-        each = [[(c, hit) for hit in answer.hits] for c, (_, answer) in zip(converters, answers, strict=True)]
-        best: dict[tuple[Path, int, str], tuple[Converter, Hit]] = {}
-        for converter, hit in merge(*each, key=lambda found: -found[1].score):
-            best.setdefault((converter.root / hit.path, hit.start_line, hit.name), (converter, hit))
-        return _Found(
-            [convert(converter, hit) for converter, hit in islice(best.values(), limit)],
-            sum(answer.pending for _, answer in answers),
-            sum(answer.indexed for _, answer in answers),
-            model,
-            round((time.perf_counter() - start) * 1000, 2),
-        )
-
-    try:
-        return await session.off_loop(work)
-    finally:
-        progress.end("done")
-
-
-async def _find_in_organisation(session: Session, query: Query, token: protocol.Token | None) -> _Found[SearchItem]:
-    """Ask the organisation's index. Nothing but this request hangs on it."""
-    progress = session.work_progress("Searching", token)
-    encoding, folders = session.workspace.position_encoding, list(session.folders)
-
-    def work(stopped: Callable[[], bool]) -> _Found[SearchItem]:
-        model = session.folders.models.answering
-        with _as_response():
-            found = session.organisation.search(
-                query, session.settings, model, folders, lambda: stopped() or progress.cancelled
-            )
-        items: list[SearchItem] = [organisation.item(each, folders, encoding) for each in found.found]
-        answer = found.answer
-        return _Found(items, answer.pending, answer.indexed, answer.model, answer.took_ms)
-
-    try:
-        return await session.off_loop(work, session.organisation.threads)
-    finally:
-        progress.end("done")
-
-
-def _answers(
-    session: Session, folders: Sequence[Folder], ask: Ask, cancelled: Callable[[], bool]
-) -> list[tuple[Folder, Answer]]:
-    """The answers of those folders that can answer. Raises what was wrong with the others if none can."""
-    outcomes = [(folder, _outcome(session, folder, ask, cancelled)) for folder in folders]
-    answers = [(folder, outcome) for folder, outcome in outcomes if isinstance(outcome, Answer)]
-    problems = [outcome for _, outcome in outcomes if isinstance(outcome, Exception)]
-    if problems and not answers:
-        raise problems[0]
-    return answers
-
-
-def _outcome(session: Session, folder: Folder, ask: Ask, cancelled: Callable[[], bool]) -> Answer | Exception | None:
-    """One folder's answer, or why it has none; a folder that is not there holds nothing, and says nothing.
-
-    What is pending counts from before the question: an update that ends meanwhile is not in the answer.
-    """
-    pending = folder.pending(0)
-    try:
-        with folder.reading() as searcher:
-            answer = ask(searcher, cancelled)
-        return replace(answer, pending=max(pending, folder.pending(answer.pending)))
-    except NotADirectoryError:
-        return None
-    except DamagedStore as error:
-        session.folders.update(folder)  # which builds the index anew
-        return error
-    except EXPECTED as error:
-        return error
-
-
-@contextmanager
-def _as_response() -> Iterator[None]:
-    """What the domain raises becomes the error of the response."""
-    try:
-        yield
-    except QueryError as error:
-        raise JsonRpcInvalidParams(str(error)) from None
-    except Cancelled:
-        raise JsonRpcRequestCancelled("the request was cancelled") from None
-    except (*EXPECTED, OrgError) as error:
-        raise JsonRpcException(str(error), REQUEST_FAILED) from None
-
-
-def _search_result(session: Session, found: _Found[SearchItem], token: protocol.Token | None) -> SearchResult:
-    return {
-        "items": _in_parts(session, found.items, token, lambda items: {"items": items}),
-        "pending": found.pending,
-        "indexed": found.indexed,
-        "model": found.model,
-        "tookMs": found.took_ms,
-    }
-
-
-def _in_parts(
-    session: Session, items: list[Item], token: protocol.Token | None, part: Callable[[list[Item]], Any]
-) -> list[Item]:
-    """The items for the response: all of them, or none when they went out as partial results, as the protocol asks."""
-    if token is None:
-        return items
-    for start in range(0, len(items), PARTIAL_ITEMS):
-        value = part(items[start : start + PARTIAL_ITEMS])
-        session.protocol.notify(types.PROGRESS, types.ProgressParams(token, value))
-    return []
 
 
 def _folders(session: Session, uri: str | None) -> list[Folder]:

@@ -55,6 +55,14 @@ class Job:
     """Whether the user, rather than the request, took it back."""
     done: Future[IndexReport] = field(default_factory=Future)
 
+    def end(self, outcome: IndexReport | Exception) -> None:
+        """Tell who waits."""
+        with suppress(InvalidStateError):  # Taken back meanwhile.
+            if isinstance(outcome, IndexReport):
+                self.done.set_result(outcome)
+            else:
+                self.done.set_exception(outcome)
+
 
 @dataclass
 class _Wish:
@@ -273,10 +281,7 @@ class Folders:
         took = time.monotonic() - start
         folder.done = folder.total = 0
         if isinstance(outcome, IndexReport):
-            totals = (outcome.files, outcome.units, outcome.pending)
-            self._set_state(folder, "ready", news=worked.is_set() or totals != folder.totals)
-            folder.totals = totals
-            self._backfills.stir()
+            self._is_ready(folder, outcome, news=worked.is_set())
             if outcome.pending and not cancelled():  # Another process writes; its work is ours, too.
                 self._retry(folder, wish, max(FOLLOW_SECONDS, REST * took))
                 jobs = jobs[len(wish.jobs) :]
@@ -284,11 +289,13 @@ class Folders:
             self._set_state(folder, "failed", str(outcome) or type(outcome).__name__)
             self._retry(folder, _Wish(wish.paths, own=True), max(RETRY_SECONDS, REST * took))
         for job in jobs:
-            with suppress(InvalidStateError):  # Taken back meanwhile.
-                if isinstance(outcome, IndexReport):
-                    job.done.set_result(outcome)
-                else:
-                    job.done.set_exception(outcome)
+            job.end(outcome)
+
+    def _is_ready(self, folder: Folder, report: IndexReport, news: bool) -> None:
+        totals = (report.files, report.units, report.pending)
+        self._set_state(folder, "ready", news=news or totals != folder.totals)
+        folder.totals = totals
+        self._backfills.stir()
 
     def _set_state(self, folder: Folder, state: str, problem: str | None = None, news: bool = False) -> None:
         """Tell of it if it is news, and be it for another reason."""

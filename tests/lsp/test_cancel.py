@@ -185,8 +185,7 @@ async def test_a_folder_that_leaves_stops_its_update(settings: Settings, workspa
         await peer.request("meaning/status")
         peer.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [], "removed": [folder]}})
         await event(slow.cancelled)
-        with pytest.raises(Refused, match="-32800"):
-            await asyncio.wait_for(waiting, PATIENCE)
+        assert await asyncio.wait_for(waiting, PATIENCE) == {"folders": []}
 
 
 @story
@@ -214,3 +213,38 @@ async def test_an_index_that_another_process_writes_is_looked_at_again(
         await peer.hello(workspace)
         await peer.until(lambda: sum(s["state"] == "ready" for s in peer.told("meaning/indexChanged")) == 3)
     assert pending == []
+
+
+@story
+async def test_a_folder_that_leaves_during_a_reindex_costs_the_others_nothing(
+    settings: Settings, workspace: Path, tmp_path: Path, slow: SlowUpdate
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    comes, goes = ({"uri": folder.as_uri(), "name": folder.name} for folder in (other, workspace))
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        await event(slow.running)
+        peer.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [comes], "removed": []}})
+        _, answer = peer.begin("meaning/reindex")
+        await peer.request("meaning/status")
+        peer.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [], "removed": [goes]}})
+        await event(slow.cancelled)
+        slow.go.set()
+        [report] = (await asyncio.wait_for(answer, PATIENCE))["folders"]
+    assert report["uri"] == other.as_uri()
+
+
+@story
+async def test_a_reindex_during_which_settings_change_is_one_with_these(
+    settings: Settings, workspace: Path, slow: SlowUpdate
+) -> None:
+    async with peer_of(settings) as peer:
+        await peer.hello(workspace)
+        _, answer = peer.begin("meaning/reindex")
+        await event(slow.running)
+        peer.notify("workspace/didChangeConfiguration", {"settings": {"meaning": {"maxFileBytes": 5000}}})
+        await event(slow.cancelled)
+        slow.go.set()
+        [report] = (await asyncio.wait_for(answer, PATIENCE))["folders"]
+    assert report["pending"] == 0
