@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -14,6 +15,9 @@ from server.workspace.watch import ChangeSet, Mode, Watcher
 
 PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
+FENCE = "fence-"
+"""How the files begin that `Seen.fence` writes. Each has a name of its own, for it may be told twice: when it is there,
+and when it is written."""
 
 
 class Seen:
@@ -26,6 +30,7 @@ class Seen:
         self.sets: list[ChangeSet] = []
         self.modes: list[tuple[Mode, str | None]] = []
         self._arrived = threading.Condition()
+        self._fences = itertools.count()
 
     def take(self, change: ChangeSet) -> None:
         with self._arrived:
@@ -47,12 +52,12 @@ class Seen:
             assert self._arrived.wait_for(reached, PATIENCE), (self.sets, self.modes)
 
     def until_changed(self, *paths: str) -> set[str]:
-        """Waits for these paths; returns all that changed since the last time, and forgets it."""
+        """Waits for these paths; returns all that changed since the last time but for fences, and forgets it."""
         self.until(lambda: self.paths.issuperset(paths))
         with self._arrived:
             changed = self.paths
             self.sets.clear()
-        return changed
+        return {path for path in changed if not path.startswith(FENCE)}
 
     def until_changed_within(self, folder: str) -> set[str]:
         """Waits for a folder as a whole, by itself or as part of everything."""
@@ -63,9 +68,10 @@ class Seen:
         """All that changed since the last time until now."""
         changed: set[str] = set()
         for _ in range(self.fences):
-            (root / "fence").write_text(str(time.monotonic_ns()))
-            changed |= self.until_changed("fence")
-        return changed - {"fence"}
+            name = f"{FENCE}{next(self._fences)}"
+            (root / name).write_text("")
+            changed |= self.until_changed(name)
+        return changed
 
 
 @contextmanager
