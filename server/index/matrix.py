@@ -35,8 +35,7 @@ class Matrix:
 
     def cosines(self, query: Vectors, rows: Ids) -> Vectors:
         """Of `query` [dim] and some rows; all of length 1."""
-        cosines: Vectors = self.rows[rows].astype(np.float32) @ query
-        return cosines
+        return _dots(self.rows[rows], query)
 
     def parts(self, first: int, last: int) -> Iterator[tuple[Ids, Halves]]:
         """Keys and rows from place `first` to below `last`, in parts of some thousand. Pages that were read are given
@@ -46,6 +45,15 @@ class Matrix:
             yield self.keys[start:end], self.rows[start:end]
             if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
                 self._mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _dots(rows: Halves, query: Vectors) -> Vectors:
+    """`rows` [n, dim] @ `query`. (NumPy widens numbers of 16 bits one at a time, which takes longer than the rest.)"""
+    bits = rows.view(np.uint16).astype(np.uint32)
+    # Sign, exponent and fraction at the places of a float32's, whose exponent of 1 is greater by 112.
+    widened = ((bits & 0x8000) << 16 | (bits & 0x7FFF) << 13).view(np.float32)
+    dots: Vectors = (widened @ query) * np.float32(2.0**112)
+    return dots
 
 
 def write_matrix(path: Path, parts: Iterable[tuple[Ids, Halves]]) -> None:

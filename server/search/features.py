@@ -69,6 +69,9 @@ _VENDORED = re.compile(
 _NAMELESS = frozenset({"__init__", "default", "index", "init", "lib", "main", "mod", "package"})
 """Files of these names are about what their folder is called: `routing/mod.rs`, `router/index.ts`."""
 _DECLARATION = re.compile(r"\.(d\.[cm]?ts|pyi|h|hh|hpp|hxx|mli|hs-boot)$")
+_SORTS = {"test": _TEST, "example": _EXAMPLE, "vendored": _VENDORED, "declaration": _DECLARATION}
+_BY_THE_WAY = 0b111
+"""Of _SORTS, those that are seldom looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,8 @@ class _PathSignals:
     """Stems of the file's own name, or of its folder's if that says no more."""
     folders: frozenset[str]
     """Stems of the folders it lies in."""
-    flags: tuple[bool, bool, bool, bool]
-    """Test, example, vendored, declaration."""
+    sorts: int
+    """A bit for each of _SORTS that it is."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -90,18 +93,13 @@ def _path_signals(path: str) -> _PathSignals:
     return _PathSignals(
         frozenset(stems(folders.rpartition("/")[2] if own.lower() in _NAMELESS and folders else own)),
         frozenset(stems(folders)),
-        (
-            bool(_TEST.search(path)),
-            bool(_EXAMPLE.search(path)),
-            bool(_VENDORED.search(path)),
-            bool(_DECLARATION.search(path)),
-        ),
+        sum(bool(pattern.search(path)) << number for number, pattern in enumerate(_SORTS.values())),
     )
 
 
 def by_the_way(path: str) -> bool:
-    """Whether a file is a test, an example or somebody else's code: seldom what is looked for."""
-    return any(_path_signals(path).flags[:3])
+    """Whether a file is a test, an example or somebody else's code."""
+    return bool(_path_signals(path).sorts & _BY_THE_WAY)
 
 
 def feature_matrix(candidates: Candidates, terms: Terms) -> Matrix:
@@ -141,14 +139,18 @@ def _path_signals_of(paths: Sequence[str], terms: Terms) -> dict[str, Column]:
     signals = [_path_signals(path) for path in paths]
     weights = dict(zip(terms.stems, terms.weights.tolist(), strict=True))
     asked = frozenset(terms.stems)
-    stems = [asked & each.stem for each in signals]
-    folders = [asked & each.folders for each in signals]
-    flags = np.array([each.flags for each in signals], np.float32).reshape(-1, 4)
+    words = np.zeros((3, len(paths)))
+    for place, each in enumerate(signals):
+        if asked.isdisjoint(each.stem) and asked.isdisjoint(each.folders):
+            continue  # as most are
+        stem = asked & each.stem
+        words[0, place] = sum([weights[word] for word in stem])
+        words[1, place] = len(stem) / max(1, len(each.stem))
+        words[2, place] = sum([weights[word] for word in asked & each.folders])
+    sorts = np.array([each.sorts for each in signals], np.uint8)
     return {
-        "stem": np.array([sum([weights[word] for word in words]) for words in stems]),
-        "stem_precision": np.array([len(w) / (len(each.stem) or 1) for w, each in zip(stems, signals, strict=True)]),
-        "folders": np.array([sum([weights[word] for word in words]) for words in folders]),
-        **dict(zip(("test", "example", "vendored", "declaration"), flags.T, strict=True)),
+        **dict(zip(("stem", "stem_precision", "folders"), words, strict=True)),
+        **{name: sorts >> number & 1 for number, name in enumerate(_SORTS)},
     }
 
 

@@ -59,10 +59,10 @@ class Presenter:
         late = time.perf_counter() + PATIENCE
         found: list[Hit] = []
         for c, score in ranked:
-            if len(found) == limit:
-                break
             if place := self._place(c, in_hurry=time.perf_counter() > late):
                 found.append(_hit(c, place, score))
+            if len(found) >= limit:  # the next may have to be read first
+                break
         return found
 
     def _place(self, c: StoredUnit, in_hurry: bool) -> Place | None:

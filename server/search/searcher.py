@@ -145,16 +145,24 @@ class Searcher:
         return _innermost(self.index, path, line)
 
     def _answer(self, start: float, ranked: Sequence[Ranked], limit: int) -> Answer:
-        scores = dict(ranked)
-        units = self._stored(scores)
-        units.sort(key=lambda unit: (-scores[unit.id], unit.path, unit.start_line))
         return Answer(
-            tuple(self._presenter.hits(((unit, scores[unit.id]) for unit in units), limit)),
+            tuple(self._presenter.hits(self._in_order(ranked, limit), limit)),
             self.index.pending(),
             self.index.store.totals().units,
             self.index.bundle.id,
             round((time.perf_counter() - start) * 1000, 2),
         )
+
+    def _in_order(self, ranked: Sequence[Ranked], limit: int) -> Iterator[tuple[StoredUnit, float]]:
+        """Those that are still there and their scores, best first. What is beyond the limit is read if it is asked
+        for: it stands in for what is gone, which little is."""
+        least = ranked[:limit][-1].score if ranked else 0.0
+        enough = sum(each.score >= least for each in ranked)  # equals are told apart by where they stand
+        for some in (ranked[:enough], ranked[enough:]):
+            scores = dict(some)
+            units = self._stored(scores)
+            units.sort(key=lambda unit: (-scores[unit.id], unit.path, unit.start_line))
+            yield from ((unit, scores[unit.id]) for unit in units)
 
     def _stored(self, units: Collection[int]) -> list[StoredUnit]:
         """Those of `units` that are still there, in no order."""
