@@ -13,7 +13,7 @@ from filelock import FileLock
 APPLICATION_ID = 0x4D4C5350
 """Stands in the database's header (SQLite's `application_id`): "MLSP"."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """SQLite's `user_version`; raised when a table changes its meaning."""
 
 DATABASE = "index.sqlite"
@@ -36,8 +36,8 @@ _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, digest BLOB NOT NULL,
-    language TEXT NOT NULL, skipped TEXT NOT NULL, problem TEXT NOT NULL, path_key BLOB NOT NULL,
-    sum INTEGER NOT NULL);
+    maker TEXT NOT NULL, language TEXT NOT NULL, skipped TEXT NOT NULL, problem TEXT NOT NULL,
+    path_key BLOB NOT NULL, sum INTEGER NOT NULL);
 CREATE INDEX files_problem ON files (path) WHERE problem != '';
 CREATE TABLE units (
     id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, key BLOB NOT NULL,
@@ -62,6 +62,10 @@ class StoreError(Exception):
 
 class DamagedStore(StoreError):
     """The file is not a sound database."""
+
+
+class OutdatedStore(DamagedStore):
+    """The file is a database of an earlier form, of no use to this version or a later one."""
 
 
 def connect(path: Path) -> tuple[sqlite3.Connection, str | None]:
@@ -194,7 +198,7 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
     if application != APPLICATION_ID:
         raise StoreError(f"{path}: another program's database; move it away, or choose another folder by --cache-dir")
     if version < SCHEMA_VERSION:
-        raise DamagedStore(f"{path}: written by an older meaning-lsp (format {version})")
+        raise OutdatedStore(f"{path}: written by an older meaning-lsp (format {version})")
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"{path}: written by a newer meaning-lsp (format {version}, this one knows {SCHEMA_VERSION});"

@@ -59,7 +59,8 @@ def set_aside(folder: Path) -> Path:
     aside = folder / DAMAGED
     try:
         with making(folder):
-            (folder / DATABASE).replace(aside)
+            with suppress(FileNotFoundError):  # somebody empties the cache just now
+                (folder / DATABASE).replace(aside)
             for extra in (f"{DATABASE}-wal", f"{DATABASE}-shm", DISTRUSTED):
                 (folder / extra).unlink(missing_ok=True)
     except OSError as error:

@@ -25,8 +25,8 @@ CARE = 128
 """Nodes that are looked at to place one."""
 
 NARROWEST, WIDEST = 256, 512
-"""Nodes that a search keeps in view. (At a million vectors, 1,024 find 1 % more of the best ten answers, in a fifth more
-time.)"""
+"""Nodes that a search keeps in view. (At a million vectors, 1,024 find 1 % more of the best ten answers and
+take a fifth more time.)"""
 NARROW = 25_000
 """Up to so many vectors NARROWEST is enough; four times as many want twice the view."""
 

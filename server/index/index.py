@@ -206,21 +206,12 @@ class Index:
 
     def _take_up(self, within: Collection[str], run: Run, progress: Progress) -> None:
         """Plan and apply. All of the tree, if it is not known that the rest was taken up before."""
-        self._forget_old_units()
         if not self._complete or self.pending():
             within = WHOLE
         self._apply(self._plan(within), run, progress)
         if not self._left:
             self._complete = self._complete or "" in within
             self._settle(run, whole="" in within)
-
-    def _forget_old_units(self) -> None:
-        """Units that another version of the parser made are made again; their embeddings wait for equal texts."""
-        if self.store.meta("units version") != units_version():
-            self._complete = False
-            with self.store.transaction():
-                self.store.remove_all()
-                self.store.set_meta("units version", units_version())
 
     def _reopen(self) -> None:
         self.store.close()
@@ -237,7 +228,7 @@ class Index:
         plan = Plan(renewed={*self.embeddings.missing(within)}, whole="" in within)
         for found in discover(self.root, self.settings, self._passed_over, within):
             row = known.pop(found.path, None)
-            fresh = row and row.stamp == seen_stamp(found)
+            fresh = row and row.stamp == seen_stamp(found) and row.maker == units_version()
             if not fresh or found.path in plan.renewed:
                 plan.changed.append((found, row))
         plan.removed = list(known.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from .database import DamagedStore, StoreError
+from .database import DamagedStore, OutdatedStore, StoreError
 from .folder import LOCK, set_aside
 from .store import Store
 
@@ -48,9 +48,12 @@ def open_or_begin_anew(folder: Path) -> tuple[Store, str | None]:
         raise StoreError(f"{first}; another process has the folder, try again") from None
 
 
-def _begin_anew(folder: Path, error: DamagedStore) -> tuple[Store, str]:
-    problem = begun_anew(error, set_aside(folder))
-    return Store.open(folder), problem
+def _begin_anew(folder: Path, error: DamagedStore) -> tuple[Store, str | None]:
+    aside = set_aside(folder)
+    if isinstance(error, OutdatedStore):
+        aside.unlink(missing_ok=True)
+        return Store.open(folder), None
+    return Store.open(folder), begun_anew(error, aside)
 
 
 def begun_anew(error: DamagedStore, aside: Path) -> str:

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from ..workspace.discover import FoundFile
 from .prepare import PreparedFile
 from .store import FileRow
+from .version import units_version
 from .workers import Outcome, Task, Workers
 
 BATCH_UNITS = 2_000
@@ -55,8 +56,15 @@ class Plan:
 
     @property
     def tasks(self) -> list[Task]:
-        """What is to be prepared. A file whose units are renewed is, though its content is known."""
-        return [(found, row.digest if row and found.path not in self.renewed else None) for found, row in self.changed]
+        """What is to be prepared: each file with the digest of a content that need not be."""
+        return [(found, self._known_digest(row)) for found, row in self.changed]
+
+    def _known_digest(self, row: FileRow | None) -> bytes | None:
+        """None for new files, and where known content is prepared again: its units are renewed, or other code made
+        them."""
+        if row is None or row.path in self.renewed or row.maker != units_version():
+            return None
+        return row.digest
 
     @cached_property
     def known(self) -> dict[str, FileRow]:

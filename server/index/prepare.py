@@ -14,6 +14,7 @@ from ..workspace.discover import FoundFile, content_reason
 from ..workspace.read import read_regular
 from .stamp import UNSETTLED, stamp_of
 from .store import FileState, UnitRow
+from .version import units_version
 from .words import counts, packed
 
 TEXT_LANGUAGE = "text"
@@ -95,7 +96,7 @@ def passed_over(root: Path, found: FoundFile, problem: str) -> PreparedFile | Un
 def unprepared(path: str, problem: str, stamp: str = UNSETTLED, digest: bytes = b"") -> PreparedFile:
     """A file without units."""
     path_text = path_embeddable(path)
-    state = FileState(path, stamp, digest, TEXT_LANGUAGE, problem, problem, path_text.key)
+    state = FileState(path, stamp, digest, units_version(), TEXT_LANGUAGE, problem, problem, path_text.key)
     return PreparedFile(state, path_text, (), ())
 
 
@@ -105,7 +106,16 @@ def _prepared(path: str, stamp: str, data: bytes) -> PreparedFile:
     path_terms = counts("path", path_text.text)
     keys = [unit_key(unit, parsed.language) for unit in parsed.units]
     return PreparedFile(
-        FileState(path, stamp, digest_of(data), parsed.language, parsed.skipped, parsed.problem, path_text.key),
+        FileState(
+            path,
+            stamp,
+            digest_of(data),
+            units_version(),
+            parsed.language,
+            parsed.skipped,
+            parsed.problem,
+            path_text.key,
+        ),
         path_text,
         tuple(map(_row, parsed.units, parsed.heads, keys, repeat(path_terms))),
         tuple(Embeddable(key, unit.text, unit.breaks) for unit, key in zip(parsed.units, keys, strict=True)),
@@ -153,7 +163,8 @@ def path_embeddable(path: str) -> Embeddable:
 
 
 def path_words(path: str) -> str:
-    """A path as words: its folders and its stem, without the suffix."""
+    """A path as words: its folders and its stem, without the suffix. (Other words are another SCHEMA_VERSION: a known
+    file's path is not looked at again.)"""
     return " ".join(PurePosixPath(path).with_suffix("").parts)
 
 

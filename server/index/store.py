@@ -29,6 +29,8 @@ _REFUSALS = ("locked", "busy", "readonly", "read-only", "full", "disk I/O", "una
 _TOTALS = "totals"
 """The key under which the numbers of files and units are remembered."""
 
+_FILES = "SELECT id, path, stamp, digest, maker FROM files"
+
 _STORED = (
     "SELECT u.id, u.file, u.key, u.name, u.container, u.kind, u.start_line, u.end_line, u.name_line, u.name_start,"
     " u.name_end, u.head, u.preview, u.terms_sum, u.sum, t.terms, f.path, f.digest, f.language, f.sum, f.stamp"
@@ -50,6 +52,8 @@ class FileRow:
     path: str
     stamp: str
     digest: bytes
+    maker: str
+    """Which code made its units: see `server.index.version`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class FileState:
     stamp: str
     """See `server.index.stamp`."""
     digest: bytes
+    maker: str
+    """Which code made the units: see `server.index.version`."""
     language: str
     skipped: str
     """Why the file has no units (binary, generated, …); empty if it is indexed."""
@@ -294,7 +300,7 @@ class Store:
 
     def files(self) -> dict[str, FileRow]:
         """Every file that was read, by path, those without units too."""
-        return {row[1]: FileRow(*row) for row in self.rows("SELECT id, path, stamp, digest FROM files")}
+        return {row[1]: FileRow(*row) for row in self.rows(_FILES)}
 
     def files_within(self, paths: Iterable[str]) -> dict[str, FileRow]:
         """The same of those files alone that are one of `paths` or lie in a folder that is one."""
@@ -302,7 +308,7 @@ class Store:
         for path in paths:
             # "0" is the character after "/": the range is all that begins with `path/`.
             rows = self.rows(
-                "SELECT id, path, stamp, digest FROM files WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')",
+                f"{_FILES} WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')",
                 (path,),
             )
             found.update((row[1], FileRow(*row)) for row in rows)
@@ -323,13 +329,6 @@ class Store:
         self._db.execute("DELETE FROM units WHERE file = ?", (file,))
         self._db.execute("DELETE FROM files WHERE id = ?", (file,))
 
-    def remove_all(self) -> None:
-        """Forget all files and units; embeddings stay. Inside of `transaction`."""
-        self._counts_changed = True
-        self._forget("SELECT id FROM units WHERE id > ?", 0)
-        for table in ("units", "files"):
-            self._db.execute(f"DELETE FROM {table}")
-
     def put(self, state: FileState, units: Sequence[UnitRow]) -> None:
         """Remember a file with its units in place of what was known of it. Inside of `transaction`.
 
@@ -338,13 +337,14 @@ class Store:
         """
         self._counts_changed = True
         [(file,)] = self._db.execute(
-            "INSERT INTO files (stamp, digest, language, skipped, problem, path_key, sum, path)"
-            " VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (path) DO UPDATE SET stamp = excluded.stamp,"
-            " digest = excluded.digest, language = excluded.language, skipped = excluded.skipped,"
-            " problem = excluded.problem, sum = excluded.sum RETURNING id",
+            "INSERT INTO files (stamp, digest, maker, language, skipped, problem, path_key, sum, path)"
+            " VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (path) DO UPDATE SET stamp = excluded.stamp,"
+            " digest = excluded.digest, maker = excluded.maker, language = excluded.language,"
+            " skipped = excluded.skipped, problem = excluded.problem, sum = excluded.sum RETURNING id",
             (
                 state.stamp,
                 state.digest,
+                state.maker,
                 state.language,
                 state.skipped,
                 state.problem,

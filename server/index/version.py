@@ -1,4 +1,7 @@
-"""Which code made the units: when it changes, files are read again (embeddings of equal text stay)."""
+"""Which code made a file's units: when it changes, files are read again, one by one, and answer until then.
+
+What changes the form of what is stored, not its content alone, is another SCHEMA_VERSION.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from server.embed.bundle import Bundle
-from server.index import postings, vectors, workers
+from server.index import index as index_module
+from server.index import plan, postings, prepare, vectors, workers
 from server.index.database import DATABASE, StoreError
 from server.index.index import Index
 from server.search.query import parse_query
@@ -333,7 +334,27 @@ def test_an_index_of_an_older_version_is_built_anew(root: Path, open_index: Open
     index.close()
     again = open_index()
     assert again.update().files == 1
-    assert any("older" in problem for problem in again.status().problems)
+    assert again.status().problems == ()
+    assert not [*index.folder.glob("*damaged*")]
+
+
+def test_what_other_code_made_is_made_again_file_by_file_and_answers_until_then(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        write(root, f"{name}.py", function(name, 1))
+    index = open_index()
+    index.update()
+    ids = index.store.rows("SELECT id FROM units ORDER BY id")
+    made = index.store.rows("SELECT maker FROM files")
+    for module in (index_module, plan, prepare):
+        monkeypatch.setattr(module, "units_version", lambda: "another")
+    index.update(within=["a.py"])
+    assert index.store.rows("SELECT maker FROM files ORDER BY path") == [("another",), made[1]]
+    report = index.update()
+    assert index.store.rows("SELECT DISTINCT maker FROM files") == [("another",)]
+    assert index.store.rows("SELECT id FROM units ORDER BY id") == ids
+    assert (report.embedded, report.units) == (0, 2)
 
 
 def test_the_index_is_its_owners_alone(root: Path, open_index: Open) -> None:

@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def put(store: Store, path: str, bodies: list[str]) -> None:
-    state = FileState(path, "", b"", "text", "", "", b"")
+    state = FileState(path, "", b"", "", "text", "", "", b"")
     rows = [
         UnitRow(
             body.encode(), "f", "", "function", line, line, (line, 0, 1), "", body,
