@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from .semble_warm import resident_mb
+from .semble_warm import resident_mb, searches
 
 
 def main() -> None:
@@ -32,21 +32,9 @@ def main() -> None:
     settings = replace(Settings(), cache_dir=Path(cache), model=model[0] if model else Settings().model)
     with closing(Index.open(Path(root), Bundle.load(resolve_model(settings.model)), settings)) as index:
         searcher = Searcher(index)
-        opened = time.perf_counter()
-        took = []
-        for question in Path(questions).read_text("utf-8").splitlines():
-            start = time.perf_counter()
-            searcher.search(parse_query(question))
-            took.append((time.perf_counter() - start) * 1000)
-        figures = {
-            "open_s": opened - begin,
-            "first_answer_s": opened - begin + took[0] / 1000,
-            "took_ms": took,
-            "imports_mb": imported,
-            "resident_mb": resident_mb(),
-            "units": index.status().units,
-        }
-    print(json.dumps(figures))
+        opened_s = time.perf_counter() - begin
+        figures = searches(questions, lambda question: searcher.search(parse_query(question)), opened_s)
+        print(json.dumps(figures | {"imports_mb": imported, "units": index.status().units}))
 
 
 if __name__ == "__main__":
