@@ -19,7 +19,7 @@ from ..index.database import DamagedStore
 from ..index.index import Index
 from ..index.low_priority import low_priority_thread
 from ..index.workers import Workers
-from ..search.features import by_the_way
+from ..search.path_signals import by_the_way
 from .folder import EXPECTED, Folder
 from .model import Model
 

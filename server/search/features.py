@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..index.segment import field_of
-from ..index.words import stems
 from ..parse import KINDS
 from .candidates import Candidates, Terms
+from .path_signals import SORTS, path_signals
 
 Matrix = npt.NDArray[np.float32]
 Column = npt.NDArray[Any]
@@ -58,49 +55,6 @@ MODULE, TEXT = KINDS.index("module"), KINDS.index("text")
 FILE_BEST = 3
 """A file's mean cosine is that of so many of its best units: one lucky unit is not a file about the subject."""
 
-_TEST = re.compile(
-    r"(^|/)(tests?|testing|specs?|__tests__|testdata|fixtures?|mocks?|__mocks__|e2e|bench(marks?)?)/"
-    r"|(^|/)(test_[^/]*|conftest\.py$|[^/]*[_.-](test|tests|spec|bench|mock)\.[^/]+$|[^/]*(Test|Tests|Spec)\.[a-z]+$)"
-)
-_EXAMPLE = re.compile(r"(^|/)(examples?|samples?|demos?|docs?|tutorials?|playground|snippets)/", re.IGNORECASE)
-_VENDORED = re.compile(
-    r"(^|/)(vendor|vendored|third[_-]?party|3rdparty|external|extern|deps|_vendor|contrib)/", re.IGNORECASE
-)
-_NAMELESS = frozenset({"__init__", "default", "index", "init", "lib", "main", "mod", "package"})
-"""Files of these names are about what their folder is called: `routing/mod.rs`, `router/index.ts`."""
-_DECLARATION = re.compile(r"\.(d\.[cm]?ts|pyi|h|hh|hpp|hxx|mli|hs-boot)$")
-_SORTS = {"test": _TEST, "example": _EXAMPLE, "vendored": _VENDORED, "declaration": _DECLARATION}
-_BY_THE_WAY = 0b111
-"""Of _SORTS, those that are seldom looked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class _PathSignals:
-    """What a path says by itself."""
-
-    stem: frozenset[str]
-    """Stems of the file's own name, or of its folder's if that says no more."""
-    folders: frozenset[str]
-    """Stems of the folders it lies in."""
-    sorts: int
-    """A bit for each of _SORTS that it is."""
-
-
-@lru_cache(maxsize=1 << 16)
-def _path_signals(path: str) -> _PathSignals:
-    folders, _, name = path.rpartition("/")
-    own = name.split(".", 1)[0] or name
-    return _PathSignals(
-        frozenset(stems(folders.rpartition("/")[2] if own.lower() in _NAMELESS and folders else own)),
-        frozenset(stems(folders)),
-        sum(bool(pattern.search(path)) << number for number, pattern in enumerate(_SORTS.values())),
-    )
-
-
-def by_the_way(path: str) -> bool:
-    """Whether a file is a test, an example or somebody else's code."""
-    return bool(_path_signals(path).sorts & _BY_THE_WAY)
-
 
 def feature_matrix(candidates: Candidates, terms: Terms) -> Matrix:
     """The signals of all candidates, row by row, columns as FEATURES names them."""
@@ -136,7 +90,7 @@ def _unit_signals(candidates: Candidates, terms: Terms) -> dict[str, Column]:
 
 def _path_signals_of(paths: Sequence[str], terms: Terms) -> dict[str, Column]:
     """What the path of each file says by itself."""
-    signals = [_path_signals(path) for path in paths]
+    signals = [path_signals(path) for path in paths]
     weights = dict(zip(terms.stems, terms.weights.tolist(), strict=True))
     asked = frozenset(terms.stems)
     words = np.zeros((3, len(paths)))
@@ -150,7 +104,7 @@ def _path_signals_of(paths: Sequence[str], terms: Terms) -> dict[str, Column]:
     sorts = np.array([each.sorts for each in signals], np.uint8)
     return {
         **dict(zip(("stem", "stem_precision", "folders"), words, strict=True)),
-        **{name: sorts >> number & 1 for number, name in enumerate(_SORTS)},
+        **{name: sorts >> number & 1 for number, name in enumerate(SORTS)},
     }
 
 

@@ -12,7 +12,7 @@ from ..embed.pace import Pace
 from ..index.backfill import Backfill
 from ..index.index import Index
 from ..index.workers import Workers
-from .features import by_the_way
+from .path_signals import by_the_way
 from .refine import Refiner
 
 
