@@ -71,9 +71,21 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m export.teacher", description=about, epilog=rest, formatter_class=raw
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    train = commands.add_parser("train")
-    add_pairs(train)
-    add = train.add_argument
+    for name, add_options, run in (
+        ("train", _train_options, train_teacher),
+        ("sample", _sample_options, sample_pairs),
+        ("filter", _filter_options, filter_samples),
+        ("score", _score_options, score_teacher),
+    ):
+        command = commands.add_parser(name)
+        add_options(command)
+        command.set_defaults(run=run)
+    return parser
+
+
+def _train_options(parser: argparse.ArgumentParser) -> None:
+    add_pairs(parser)
+    add = parser.add_argument
     add("--valid", type=Path, nargs="+", required=True, metavar="PATH", help="pairs to validate with")
     add("--valid-pairs", type=int, default=500, help="of all languages (default: %(default)s)")
     add("--out", type=Path, required=True, metavar="RUN", help="RUN/checkpoint becomes the teacher")
@@ -89,12 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--precision", choices=("auto", "bf16", "fp32"), default="auto", help="bf16 where the machine has it")
     add("--threads", type=int, help="of the processor (default: all; one is quicker on a machine with other work)")
     add("--seed", type=int, default=0)
-    train.set_defaults(run=train_teacher)
 
-    sample = commands.add_parser("sample")
-    add = sample.add_argument
+
+def _sample_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("teacher", metavar="TEACHER")
-    add_pairs(sample)
+    add_pairs(parser)
     add("--out", type=Path, required=True, metavar="FILE", help="JSON lines")
     add("--samples", type=int, default=2, metavar="M", help="of each pair and task (default: %(default)s)")
     add(
@@ -110,26 +122,24 @@ def _parser() -> argparse.ArgumentParser:
     add("--batch", type=int, default=64, help="pairs at once (default: %(default)s)")
     add("--threads", type=int, help="of the processor (default: all)")
     add("--seed", type=int, default=0)
-    sample.set_defaults(run=sample_pairs)
 
-    kept = commands.add_parser("filter")
-    add = kept.add_argument
+
+def _filter_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("samples", type=Path, metavar="FILE", help="what sample wrote")
     add("--by", required=True, metavar="BUNDLE", help="the bundle or checkpoint that has to find the function")
     add("--among", type=int, default=1_000, metavar="N", help="functions of its language (default: %(default)s)")
     add("--top", type=int, default=10, metavar="K", help="places that are found (default: %(default)s)")
     add("--out", type=Path, required=True, metavar="FILE")
-    kept.set_defaults(run=filter_samples)
 
-    score = commands.add_parser("score")
-    add = score.add_argument
+
+def _score_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("teacher", metavar="TEACHER")
-    add_pairs(score)
+    add_pairs(parser)
     add("--query-tokens", type=int, default=24, help="of a query that are scored (default: %(default)s)")
     add("--code-tokens", type=int, default=64, help="of a function (default: %(default)s)")
     add("--threads", type=int, help="of the processor (default: all)")
-    score.set_defaults(run=score_teacher)
-    return parser
 
 
 def train_teacher(options: argparse.Namespace) -> int:

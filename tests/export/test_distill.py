@@ -24,6 +24,7 @@ from server.embed.bundle import Bundle  # noqa: E402
 from server.embed.embedder import Embedder  # noqa: E402
 
 from . import pairs  # noqa: E402
+from .cut_short import failing_at  # noqa: E402
 
 QUICK = ["--steps", "40", "--batch", "48", "--learning-rate", "0.02"]
 
@@ -86,22 +87,11 @@ def test_what_a_teacher_wrote_teaches_words_that_the_pairs_do_not(data: Path, tm
     assert found[4].mean() > found[0].mean() + 0.1
 
 
-def test_a_killed_run_goes_on_and_ends_the_same(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import export.loop
-
+def test_a_killed_run_goes_on_and_ends_the_same(data: Path, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert main(command(data, whole)) == 0
-    step = export.loop.Run._step
-
-    def dies(self: Any, at: int, *rest: Any) -> Any:
-        if at == 23:
-            raise KeyboardInterrupt
-        return step(self, at, *rest)
-
-    monkeypatch.setattr(export.loop.Run, "_step", dies)
-    with pytest.raises(KeyboardInterrupt):
+    with failing_at(23):
         main(command(data, cut, "--save-minutes", "0"))
-    monkeypatch.undo()
     assert main(command(data, cut, "--save-minutes", "0")) == 0
     one, other = (load_file(folder / "state-40" / "trained.safetensors") for folder in (whole, cut))
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +18,6 @@ from export.encoders import CheckpointEncoder, open_encoder, padded, tokenized  
 from export.hub import CheckpointError  # noqa: E402
 from export.metrics import paired  # noqa: E402
 from export.small import Small, for_code, load_small, save_small  # noqa: E402
-from export.state import newest  # noqa: E402
 from export.train_small import CHECKPOINT, main  # noqa: E402
 from export.trainer import Trainer  # noqa: E402
 from export.trim import trimmed, word_counts  # noqa: E402
@@ -32,18 +25,13 @@ from server.embed.bundle import Bundle  # noqa: E402
 from server.embed.embedder import Embedder  # noqa: E402
 
 from . import tiny_bert  # noqa: E402
+from .cut_short import killed_once_saved, stopping_at  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ["--steps", "6", "--batch", "8", "--precision", "fp32", "--validate-every", "3", "--learning-rate", "1e-3"]
 WORDS = len(tiny_bert.VOCABULARY)
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -167,19 +155,11 @@ def test_half_of_a_trained_model_is_what_it_was_before(base: Path, corpus: Path,
 
 
 def test_a_run_that_was_asked_to_stop_goes_on_as_if_nothing_had_been(
-    base: Path, corpus: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    base: Path, corpus: Path, whole: Path, tmp_path: Path
 ) -> None:
-    step = Trainer.step
-
-    def interrupted(trainer: Trainer, at: int, negatives: dict[int, np.ndarray]) -> tuple[float, int]:
-        if at == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-        return step(trainer, at, negatives)
-
     out = tmp_path / "run"
-    monkeypatch.setattr(Trainer, "step", interrupted)
-    assert main(command(base, corpus, out)) == 130
-    monkeypatch.undo()
+    with stopping_at(3):
+        assert main(command(base, corpus, out)) == 130
     assert not (out / CHECKPOINT).exists()
     assert main(command(base, corpus, out)) == 0
     assert furthest(whole, out) == 0
@@ -188,17 +168,7 @@ def test_a_run_that_was_asked_to_stop_goes_on_as_if_nothing_had_been(
 @pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_been(base: Path, corpus: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    program = [
-        sys.executable,
-        "-m",
-        "export.train_small",
-        *command(base, corpus, out, "--save-minutes", "1e-9", "--threads", "1"),
-    ]
-    with subprocess.Popen(program, cwd=ROOT, stderr=subprocess.DEVNULL) as running:
-        while newest(out) is None and running.poll() is None:
-            time.sleep(0.001)
-        running.kill()
-    assert newest(out)
+    killed_once_saved("export.train_small", command(base, corpus, out, "--threads", "1"), out)
     assert main(command(base, corpus, out)) == 0
     assert furthest(whole, out) == 0
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ pytest.importorskip("transformers", reason="teachers need the `export` extra")
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 
-import export.loop  # noqa: E402
 from export.data import Example, read_data  # noqa: E402
 from export.errors import ExportError  # noqa: E402
 from export.hub import CheckpointError  # noqa: E402
@@ -36,19 +33,14 @@ from export.writer import (  # noqa: E402
     save_writer,
 )
 
+from .cut_short import failing_at  # noqa: E402
 from .pairs import NOUNS, VERBS, rows, write  # noqa: E402
 
 STEPS = ["--steps", "120", "--batch", "16", "--learning-rate", "1e-2", "--dim", "32", "--layers", "1"]
 QUICK = [*STEPS, "--precision", "fp32", "--threads", "1", "--vocabulary", "300"]
 CALM = Sampling(temperature=0.1, top_p=0.9, most_tokens=24)
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -257,22 +249,11 @@ def test_the_command_line_samples_and_filters(taught: Path, data: Path, tmp_path
     assert 0 < len(read_samples(kept)) < len(read_samples(out))
 
 
-def test_a_teacher_that_was_killed_goes_on_and_ends_the_same(
-    taught: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = export.loop.Run._step
-
-    def dies(self: Any, at: int, *rest: Any) -> Any:
-        if at == 70:
-            raise KeyboardInterrupt
-        return step(self, at, *rest)
-
+def test_a_teacher_that_was_killed_goes_on_and_ends_the_same(taught: Path, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = ["train", "--pairs", str(data), "--valid", str(data), "--out", str(out), *QUICK, "--save-minutes", "0"]
-    monkeypatch.setattr(export.loop.Run, "_step", dies)
-    with pytest.raises(KeyboardInterrupt):
+    with failing_at(70):
         main(command)
-    monkeypatch.undo()
     assert main(command) == 0
     for name in ("model.safetensors", "tokenizer.json"):
         assert (out / CHECKPOINT / name).read_bytes() == (taught / CHECKPOINT / name).read_bytes()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -37,22 +35,15 @@ from export.train import CHECKPOINT, main  # noqa: E402
 from export.trainer import Trainer  # noqa: E402
 
 from . import pairs, tiny_checkpoint  # noqa: E402
+from .cut_short import ROOT, killed_once_saved, stopping_at  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
 ROUNDING = 1e-4
 """How far Adam carries another order of sums, whose steps are of the size of the learning rate, in SHORT."""
 ALONE = World(0, 1, torch.device("cpu"))
 QUICK = ["--batch", "8", "--warm-up", "2", "--rank", "4", "--negatives", "2", "--learning-rate", "1e-3"]
 SHORT = [*QUICK, "--steps", "8", "--mine-every", "3", "--precision", "fp32", "--validate-every", "4"]
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny matrices are not worth a second thread, and sums come in one order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -107,22 +98,14 @@ def test_the_same_command_gives_the_same_weights(base: Path, data: Path, whole: 
 
 @pytest.mark.parametrize("full", [[], ["--full"]], ids=["lora", "full"])
 def test_a_run_that_was_asked_to_stop_goes_on_as_if_nothing_had_been(
-    full: list[str], base: Path, data: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    full: list[str], base: Path, data: Path, whole: Path, tmp_path: Path
 ) -> None:
     if full:
         whole = tmp_path / "whole"
         assert main(command(base, data, whole, *SHORT, *full)) == 0
-    step = Trainer.step
-
-    def interrupted(trainer: Trainer, at: int, negatives: dict[int, np.ndarray]) -> tuple[float, int]:
-        if at == 4:
-            os.kill(os.getpid(), signal.SIGINT)
-        return step(trainer, at, negatives)
-
     out = tmp_path / "run"
-    monkeypatch.setattr(Trainer, "step", interrupted)
-    assert main(command(base, data, out, *SHORT, *full)) == 130
-    monkeypatch.undo()
+    with stopping_at(4):
+        assert main(command(base, data, out, *SHORT, *full)) == 130
     assert newest(out) == out / "state-5"
     assert not (out / CHECKPOINT).exists()
     assert main(command(base, data, out, *SHORT, *full)) == 0
@@ -133,13 +116,7 @@ def test_a_run_that_was_asked_to_stop_goes_on_as_if_nothing_had_been(
 @pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_been(base: Path, data: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    program = [sys.executable, "-m", "export.train", *command(base, data, out, *SHORT, "--save-minutes", "1e-9")]
-    with subprocess.Popen(program, cwd=ROOT, env=alone(), stderr=subprocess.DEVNULL) as running:
-        while newest(out) is None and running.poll() is None:
-            time.sleep(0.001)
-        running.kill()
-    place = newest(out)
-    assert place
+    place = killed_once_saved("export.train", command(base, data, out, *SHORT), out, alone())
     shutil.copytree(place, out / "state-9999.part")  # As a kill in the midst of saving leaves one.
     with (out / "log.jsonl").open("a") as log:
         log.write('{"step": 1, "lo')
