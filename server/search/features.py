@@ -40,13 +40,14 @@ FEATURES = (
     "file_dense_mean",
     "file_lexical",
     "file_cover",
+    "file_doc",
     "file_defines",
     "exact",
     "exact_case",
 )
 """Each is 0 when it says nothing. `*_dense` are cosines, `lexical` and `file_lexical` shares of the best, those of a
-field shares of the query's word weight that the field covers; `*_precision` shares of the field that the query
-covers."""
+field shares of the query's word weight that the field covers, `file_cover` and `file_doc` what the bodies and the doc
+comments of a file's candidates cover together; `*_precision` shares of the field that the query covers."""
 
 _TYPES = frozenset({"class", "struct", "enum", "interface", "trait", "object", "impl", "extension", "type"})
 _IS_TYPE = np.array([kind in _TYPES for kind in KINDS])
@@ -117,15 +118,22 @@ def _file_signals(
     dense, numbers = candidates.dense[order], numbers[order]
     starts = np.searchsorted(numbers, np.arange(files))
     among_best = np.arange(len(order)) - starts[numbers] < FILE_BEST
-    body = field_of(candidates.counts, "body")[order] > 0
+    cover, doc = (_covered(field_of(candidates.counts, field)[order], starts, terms) for field in ("body", "doc"))
     defining = (candidates.named > 0) & (candidates.kinds != MODULE) & (candidates.kinds != TEXT)
     return {
         "file_dense": dense[starts],
         "file_dense_mean": np.bincount(numbers, dense * among_best, files) / FILE_BEST,
         "file_lexical": _share(np.bincount(numbers, candidates.lexical[order], files)),
-        "file_cover": (np.logical_or.reduceat(body, starts, axis=0) if files else body) @ terms.weights,
+        "file_cover": cover,
+        "file_doc": doc,
         "file_defines": np.bincount(numbers, defining[order], files) > 0,
     }
+
+
+def _covered(counts: Column, starts: Column, terms: Terms) -> Column:
+    """Of the query's word weight, what the rows [units, terms] from each start to the next have together."""
+    words = counts > 0
+    return (np.logical_or.reduceat(words, starts, axis=0) if len(starts) else words) @ terms.weights
 
 
 def _share(values: Column) -> Column:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from server.index.words import FIELD_BITS, FIELDS
 from server.parse import KINDS
 from server.search.candidates import Candidates, weigh
 from server.search.features import FEATURES, feature_matrix
@@ -94,6 +95,16 @@ def test_a_file_without_a_name_of_its_own_goes_by_its_folders(path: str, precisi
     found = replace(candidates(path), counts=np.zeros((1, 1), np.uint16))
     signals = dict(zip(FEATURES, feature_matrix(found, terms)[0], strict=True))
     assert signals["stem_precision"] == precision
+
+
+def test_a_file_is_told_by_the_doc_comments_of_its_units_together() -> None:
+    terms = weigh("retry upload", ["retri", "upload"], np.ones(2, np.int64), 4, 1.0)
+    found = candidates("a.py", "b.py", "a.py", "b.py")
+    for field, signal in (("doc", "file_doc"), ("body", "file_cover")):
+        once = 1 << FIELD_BITS * FIELDS.index(field)
+        counts = np.array([[once, 0], [once, 0], [0, once], [once, 0]], np.uint16)
+        signals = feature_matrix(replace(found, counts=counts), terms)[:, FEATURES.index(signal)]
+        assert signals.tolist() == pytest.approx([1, 0.5, 1, 0.5])
 
 
 def test_the_shipped_weights_name_known_signals_and_trust_the_model() -> None:
