@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ class Bundle:
     source: str | Mapping[str, Any]
     """Where the weights come from and what they were trained on."""
     licence: str
+    refine_weight: float | None = None
+    """As a second tier, how much its opinion weighs beside the quick model's order; None where nobody measured it."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -149,6 +152,8 @@ def _parse(folder: Path, values: Mapping[str, Any]) -> Bundle:
     parsed: dict[str, Any] = {}
     for key, (read, wanted) in _FIELDS.items():
         place = f"{folder / MANIFEST}: `{key}`"
+        if key not in values and key in _OPTIONAL:
+            continue
         if key not in values:
             raise BundleError(f"{place} is missing, it should be {wanted}; export the bundle again")
         try:
@@ -213,6 +218,12 @@ def _positive(value: Any) -> int:
     return value
 
 
+def _weight(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise ValueError
+    return float(value)
+
+
 def _side(value: Any) -> str:
     if value not in ("left", "right"):
         raise ValueError
@@ -254,5 +265,9 @@ _FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "files": (_hashes, "an object of file names and their SHA-256"),
     "source": (_origin, "a string or an object"),
     "licence": (_name, "a non-empty string"),
+    "refine_weight": (_weight, "a number from 0 on"),
 }
 """How each key of bundle.json is read, and what an error says that it should be."""
+
+_OPTIONAL = frozenset({"refine_weight"})
+"""Keys that a bundle may lack."""

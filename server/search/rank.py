@@ -50,7 +50,8 @@ class Ranking:
     repeat: float
     """What each better unit of the same file takes off a unit's score."""
     refine: float
-    """What a score gains where a better model finds a unit's cosine higher by 1; see `server.search.refine`."""
+    """What a score gains where a better model, whose bundle says nothing of it, finds a unit's cosine higher by 1; see
+    `server.search.refine`."""
 
     @classmethod
     @cache

@@ -68,9 +68,14 @@ class Refiner:
         """The latest last."""
 
     def refined(self, query: str, candidates: Candidates, scores: Scores, weight: float, stored: StoredUnits) -> Scores:
-        """The scores, with `weight` times what the better model thinks more of each. `stored` tells the units of ids. A
-        model that fails costs an answer nothing but its opinion. Raises StoreError."""
+        """The scores, with `weight` times what the better model thinks more of each, or as much as its bundle says that
+        its opinion weighs. `stored` tells the units of ids. A model that fails costs an answer nothing but its opinion.
+        Raises StoreError."""
         if (pace := self._pace()) is None:
+            return scores
+        measured = pace.embedder.bundle.refine_weight
+        weight = weight if measured is None else measured
+        if not weight:
             return scores
         try:
             places, differences = self.opinion(pace, query, candidates, scores, stored)

@@ -1,11 +1,12 @@
 """How much a refining model's opinion should weigh, and what it brings: NDCG@10 by weight on judged repositories.
 
-    python -m tests.bench.fit_refine BENCH REFINING [--repos NAME …] [--refined N] [--opinions FILE]
+    python -m tests.bench.fit_refine BENCH REFINING [--repos NAME …] [--refined N] [--opinions FILE] [--write]
 
 BENCH is a folder that shared/bench/export_repos.py laid out, REFINING the bundle that looks at the N best candidates of
 each query. What it thinks of them takes long to compute and is kept in FILE, from which a second run goes on. Printed:
 the quick tier alone, the candidates in the refining model's order alone, and both together by weight; the weight that
-is best on the other repositories is what each is scored by under `held out`.
+is best on the other repositories is what each is scored by under `held out`. With --write, the weight that is best on
+all of them goes into REFINING's bundle.json, which the server goes by.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from export.fit_ranking import Array, Case, judged, ndcg
-from server.embed.bundle import Bundle, resolve_model
+from server.embed.bundle import MANIFEST, Bundle, resolve_model
 from server.embed.embedder import Embedder
 from server.embed.pace import Pace
 from server.index.index import Index
@@ -114,6 +115,7 @@ def main() -> None:
     parser.add_argument("--repos", nargs="+", metavar="NAME", help="these alone (default: all)")
     parser.add_argument("--refined", type=int, default=refine.REFINED, help="candidates (default: %(default)s)")
     parser.add_argument("--opinions", type=Path, default=Path("opinions.jsonl"), help="default: %(default)s")
+    parser.add_argument("--write", action="store_true", help="the best weight into the bundle")
     options = parser.parse_args()
     refine.REFINED = options.refined
     cases = list(refined_cases(options, Settings()))
@@ -127,6 +129,13 @@ def main() -> None:
         others = {weight: np.mean([v for name, v in repos.items() if name != repo]) for weight, repos in table.items()}
         held.append(table[max(others, key=lambda weight: others[weight])][repo])
     print(f"held out      {np.mean(held):.4f}")
+    if options.write:
+        _write(options.refining / MANIFEST, max(table, key=lambda weight: np.mean([*table[weight].values()])))
+
+
+def _write(manifest: Path, weight: float) -> None:
+    values = {**json.loads(manifest.read_text("utf-8")), "refine_weight": weight}
+    manifest.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_keys_that_are_not_known_are_left_alone(tmp_path: Path) -> None:
     assert Bundle.load(write_bundle(tmp_path, changed={"trained_on": {"pairs": 200_000}})).id == "tiny-1"
 
 
-@pytest.mark.parametrize("key", bundle._FIELDS)
+@pytest.mark.parametrize("key", sorted(bundle._FIELDS.keys() - bundle._OPTIONAL))
 def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
     values = manifest(write_bundle(tmp_path))
     del values[key]
@@ -87,6 +88,12 @@ def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
         ("files", {"model.onnx": 1}),
         ("source", ""),
         ("licence", {}),
+        ("refine_weight", "3"),
+        ("refine_weight", -1),
+        ("refine_weight", math.nan),
+        ("refine_weight", math.inf),
+        ("refine_weight", True),
+        ("refine_weight", None),
     ],
 )
 def test_a_value_of_the_wrong_type_is_named(tmp_path: Path, key: str, value: object) -> None:
@@ -94,6 +101,15 @@ def test_a_value_of_the_wrong_type_is_named(tmp_path: Path, key: str, value: obj
     message = refusal(tmp_path)
     assert f"`{key}` is" in message
     assert "it should be" in message
+
+
+def test_a_bundle_may_say_what_its_opinion_weighs(tmp_path: Path) -> None:
+    told, silent = (
+        Bundle.load(write_bundle(tmp_path / name, changed=changed))
+        for name, changed in (("told", {"refine_weight": 2}), ("silent", None))
+    )
+    assert (told.refine_weight, silent.refine_weight) == (2, None)
+    assert told.fingerprint == silent.fingerprint  # its vectors are the same
 
 
 @pytest.mark.parametrize("number", [2, 0, "1", None, True])

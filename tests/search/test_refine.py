@@ -105,6 +105,25 @@ def test_the_order_becomes_the_better_models_as_its_weight_grows(story: Story) -
     assert np.array_equal(story.refined(story.refiner(), candidates, scores, 0), scores)
 
 
+def test_an_opinion_weighs_what_its_model_was_measured_to(story: Story, tmp_path: Path) -> None:
+    candidates, scores = story.scored()
+    unmeasured = {weight: story.refined(story.refiner(), candidates, scores, weight) for weight in (0.5, 7)}
+    measured = write_bundle(tmp_path / "measured", changed={"id": "tiny-2", "refine_weight": 0.5}, seed=5)
+    story.pace = Pace(Embedder(Bundle.load(measured), 1))
+    assert np.array_equal(story.refined(story.refiner(), candidates, scores, 7), unmeasured[0.5])
+    assert not np.array_equal(unmeasured[7], unmeasured[0.5])
+
+
+def test_a_model_that_brings_nothing_is_not_asked(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates, scores = story.scored()
+    nothing = write_bundle(tmp_path / "nothing", changed={"id": "tiny-2", "refine_weight": 0}, seed=5)
+    story.pace = Pace(Embedder(Bundle.load(nothing), 1))
+    monkeypatch.setattr(Embedder, "embed_queries", lambda *_: pytest.fail("asked"))
+    assert np.array_equal(story.refined(story.refiner(), candidates, scores, 7), scores)
+
+
 def test_stored_vectors_cost_no_time_and_those_without_keep_their_place(story: Story) -> None:
     candidates, scores = story.scored()
     best = np.argsort(-scores, kind="stable")
