@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..parse import NotText, Unit, decode, language_of, parse, settled, split_lines
 from ..workspace.discover import FoundFile, content_reason
 from ..workspace.read import read_regular
+from .preview import preview_line
 from .stamp import UNSETTLED, stamp_of
 from .store import FileState, UnitRow
 from .version import units_version
@@ -178,7 +179,7 @@ def _row(unit: Unit, head: str, key: bytes, path_terms: Mapping[int, int]) -> Un
         unit.end_line,
         unit.selection,
         head,
-        unit.signature or _first_line(unit.text),
+        unit.signature or preview_line(unit.text),
         packed(
             (
                 counts("name", unit.name),
@@ -189,10 +190,6 @@ def _row(unit: Unit, head: str, key: bytes, path_terms: Mapping[int, int]) -> Un
             )
         ),
     )
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def digest_of(data: bytes) -> bytes:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-_MAKERS = (_HERE.parent / "parse", _HERE / "words.py", _HERE / "prepare.py")
+_MAKERS = (_HERE.parent / "parse", _HERE / "words.py", _HERE / "prepare.py", _HERE / "preview.py")
 
 
 @cache
