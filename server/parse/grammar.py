@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tree_sitter
 
+from ..installation import shipped
 from .languages import Language
 
 Match = tuple[int, dict[str, list[tree_sitter.Node]]]
@@ -42,11 +43,12 @@ def _grammar(language: Language) -> tree_sitter.Language:
 
 @cache
 def _query(language: Language) -> tree_sitter.Query:
-    parts = [(_QUERIES / f"{name}.scm").read_text(encoding="utf-8") for name in language.queries]
-    parts += [f"({node_type}) @comment" for node_type in language.comments]
-    parts += [f"({node_type}) @skip" for node_type in language.skipped]
-    query: tree_sitter.Query = tree_sitter.Query(_grammar(language), "\n".join(parts))
-    return query
+    with shipped(_QUERIES):
+        parts = [(_QUERIES / f"{name}.scm").read_text(encoding="utf-8") for name in language.queries]
+        parts += [f"({node_type}) @comment" for node_type in language.comments]
+        parts += [f"({node_type}) @skip" for node_type in language.skipped]
+        query: tree_sitter.Query = tree_sitter.Query(_grammar(language), "\n".join(parts))
+        return query
 
 
 def parse_tree(data: bytes, language: Language) -> tree_sitter.Tree:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..installation import shipped
 from ..parse import KINDS
 from .candidates import Candidates
 from .features import FEATURES, MODULE, Matrix
@@ -56,8 +57,9 @@ class Ranking:
     @classmethod
     @cache
     def shipped(cls) -> Ranking:
-        """The weights that came with this version."""
-        return cls.of(json.loads(WEIGHTS_FILE.read_text("utf-8")))
+        """The weights that came with this version. Raises DamagedInstallation."""
+        with shipped(WEIGHTS_FILE):
+            return cls.of(json.loads(WEIGHTS_FILE.read_text("utf-8")))
 
     @classmethod
     def of(cls, values: dict[str, dict[str, float]]) -> Ranking:
