@@ -39,6 +39,8 @@ OK, WARNING, ERROR = "ok", "warning", "error"
 
 PYTHONS = ((3, 10), (3, 14))
 """From, and up to but not including."""
+OLDEST_SQLITE = (3, 35)
+"""The first with RETURNING."""
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 VARIABLES = frozenset(
     {"MEANING_CACHE_DIR", "MEANING_MODEL", "MEANING_REFINE_MODEL", "MEANING_DEVICE", "MEANING_SHARED_CACHE"}
@@ -245,6 +247,7 @@ def _runtime() -> Iterator[Finding]:
         )
         return
     try:
+        import_module("numpy")  # without which onnxruntime writes a traceback of its own
         runtime = import_module("onnxruntime")
     except ImportError as error:
         missing = "onnxruntime is not installed" if not there else f"onnxruntime cannot be loaded ({error})"
@@ -263,14 +266,11 @@ def _version(package: str) -> str | None:
 
 
 def _sqlite() -> Iterator[Finding]:
-    with closing(sqlite3.connect(":memory:")) as database:
-        try:
-            database.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
-        except sqlite3.OperationalError:
-            what = f"SQLite {sqlite3.sqlite_version} of this Python has no full text search (FTS5)"
-            yield Finding(ERROR, what, "use a Python from python.org, your distribution, conda or uv")
-            return
-    yield Finding(OK, f"SQLite {sqlite3.sqlite_version} with full text search")
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        what = f"SQLite {sqlite3.sqlite_version} of this Python is older than {'.'.join(map(str, OLDEST_SQLITE))}"
+        yield Finding(ERROR, what, "use a Python from python.org, your distribution, conda or uv")
+    else:
+        yield Finding(OK, f"SQLite {sqlite3.sqlite_version}")
 
 
 def _grammars() -> Iterator[Finding]:
