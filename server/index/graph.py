@@ -34,17 +34,20 @@ NARROW = 25_000
 class Graph:
     """Keys -> vectors [dim]. Damage is not noticed here: a file has to be what was saved."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, fixed: bool = False) -> None:
+        """One that is `fixed` can only be searched, and does without 33 bytes a vector to look up its keys."""
         # onnxruntime crashes when it is imported after usearch, unless this came before both.
         import tokenizers  # noqa: F401
         from usearch.index import Index
 
-        self._index: Any = Index(ndim=dim, metric="cos", dtype="i8", connectivity=CONNECTIVITY)
+        self._index: Any = Index(
+            ndim=dim, metric="cos", dtype="i8", connectivity=CONNECTIVITY, enable_key_lookups=not fixed
+        )
 
     @classmethod
     def mapped(cls, path: Path, dim: int) -> Graph:
         """One that was saved, to be searched alone. Raises OSError, ValueError and RuntimeError."""
-        graph = cls(dim)
+        graph = cls(dim, fixed=True)
         graph._index.view(str(path))
         return graph
 
