@@ -14,13 +14,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 BELOW: dict[str, frozenset[str]] = {
+    "installation": frozenset(),
     "settings": frozenset(),
     "workspace": frozenset({"settings"}),
-    "parse": frozenset({"settings"}),
+    "parse": frozenset({"installation", "settings"}),
     "embed": frozenset({"settings"}),
     "shared": frozenset({"embed", "settings"}),
     "index": frozenset({"shared", "workspace", "parse", "embed", "settings"}),
-    "search": frozenset({"index", "shared", "workspace", "parse", "embed", "settings"}),
+    "search": frozenset({"index", "shared", "workspace", "parse", "embed", "installation", "settings"}),
     "org": frozenset({"search", "index", "workspace", "parse", "embed", "settings"}),
     "terminal": frozenset({"search"}),
     "lsp": frozenset({"org", "search", "index", "shared", "workspace", "parse", "embed", "settings"}),
