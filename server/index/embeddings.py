@@ -61,7 +61,9 @@ class Embeddings:
         found: dict[str, int] = {}
         for path in within:
             # "0" is the character after "/": the range is all that begins with `path/`.
-            where = "f.path = ?2 OR (f.path > ?2 || '/' AND f.path < ?2 || '0')" if path else "?2 = ''"
+            # (Of a subquery, since SQLite would go through all files to group them.)
+            some = "SELECT id FROM files WHERE path = ?2 OR (path > ?2 || '/' AND path < ?2 || '0')"
+            where = f"f.id IN ({some})" if path else "?2 = ''"
             rows = self._store.rows(
                 "SELECT f.path, sum(NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.model = ?1 AND e.key = u.key))"
                 " + NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.model = ?1 AND e.key = f.path_key) AS lacking"
